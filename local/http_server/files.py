@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import IO, Any
 from urllib.parse import parse_qsl, unquote
 
-from local.http_server.uploads import Receive, Uploads
+from local.http_server.uploads import Receive, UploadCheck, Uploads
 from shared.backends.embedded.blobs import build_blob_path
 from shared.backends.embedded.file_links import PATH, FileLink, FileLinks, LinkPermission
 from shared.cold_data.ports import format_content_disposition
@@ -38,12 +38,13 @@ class Files:
     Args:
         folder: folder with one subfolder for each container of files.
         links: verifies signed links.
+        check_upload: checks that a blob can still be uploaded.
     """
 
-    def __init__(self, folder: Path, links: FileLinks) -> None:
+    def __init__(self, folder: Path, links: FileLinks, check_upload: UploadCheck) -> None:
         self._folder = folder
         self._links = links
-        self._uploads = Uploads(folder)
+        self._uploads = Uploads(folder, check_upload)
 
     async def serve(self, scope: Scope, receive: Receive, send: Send, request_id: str) -> None:
         """Process a GET or HEAD request for a file, with one optional range (RFC 9110 section 14) and an ETag.

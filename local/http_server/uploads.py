@@ -7,7 +7,6 @@ and then joins (Put Block List). Get Block List returns the blocks that are alre
 import asyncio
 import base64
 import binascii
-import hashlib
 import os
 import re
 import shutil
@@ -20,7 +19,6 @@ from shared.backends.embedded.blobs import DRAFTS, build_blob_path
 from shared.backends.embedded.file_links import FileLink
 from shared.cold_data.scratch import count_free_bytes
 from shared.errors import Kind, WorkspaceError, invalid
-from shared.timestamps import now
 
 MAX_BYTES: Final = 5 * 1024**3
 MAX_BLOCKS: Final = 50_000
@@ -29,8 +27,7 @@ MAX_LIST_BYTES: Final = 8 * 1024**2
 _MAX_ID_BYTES: Final = 64
 _WRITE_BYTES: Final = 1024 * 1024
 _BLOCKS: Final = ".blocks"
-"""Name of the folder with blocks that are not joined yet; no blob's name begins with a full stop."""
-_ABANDONED_SECONDS: Final = 48 * 3600
+"""End of the name of the folder with a blob's blocks that are not joined yet."""
 _LIST = re.compile(
     r"\s*+(?:<\?xml[^<>?]*+\?>\s*+)?<BlockList\s*+>"
     r"((?:\s*+<(\w++)>[A-Za-z0-9+/=]++</\2>)*+)\s*+</BlockList>\s*+"
@@ -39,6 +36,8 @@ _ENTRY = re.compile(r"<(\w++)>([A-Za-z0-9+/=]++)</")
 
 type Message = MutableMapping[str, Any]
 type Receive = Callable[[], Awaitable[Message]]
+type UploadCheck = Callable[[str], Awaitable[None]]
+"""Function that raises an error if the blob with this name cannot be uploaded any more."""
 type UploadReply = tuple[int, bytes]
 """HTTP status and XML document of a reply to an upload request."""
 
@@ -52,10 +51,12 @@ class Uploads:
 
     Args:
         folder: folder with one subfolder for each container of files.
+        check_upload: checks that a blob can still be uploaded.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, check_upload: UploadCheck) -> None:
         self._folder = folder
+        self._check_upload = check_upload
 
     async def serve(self, method: str, linked: FileLink, query: Mapping[str, str], receive: Receive) -> UploadReply:
         """Process one request to a valid upload link.
@@ -68,29 +69,20 @@ class Uploads:
 
         Raises:
             WorkspaceError: INVALID; NOT_FOUND ``FILE_NOT_FOUND``; TOO_LARGE ``UPLOAD_TOO_LARGE``; STORAGE_FULL
-                ``STORAGE_FULL``; METHOD_NOT_ALLOWED.
+                ``STORAGE_FULL``; METHOD_NOT_ALLOWED; errors of ``check_upload``, before and after the body is received.
             UploadInterruptedError: the client disconnected.
         """
         try:
-            upload = _Upload(self._folder / linked.container, linked.name)
+            upload = _Upload(self._folder / linked.container, linked.name, self._check_upload)
         except ValueError:
             raise WorkspaceError(Kind.NOT_FOUND, "FILE_NOT_FOUND", "The file no longer exists.") from None
-        match method, query.get("comp", ""):
-            case "PUT", "":
-                await upload.store_whole_body(receive)
-            case "PUT", "block":
-                await upload.put_block(_parse_block_id(query.get("blockid", "")), receive)
-            case "PUT", "blocklist":
-                blocks = _parse_block_list(await _read_block_list(receive))
-                await asyncio.to_thread(upload.join_blocks, blocks)
-            case "GET", "blocklist":
-                return 200, await asyncio.to_thread(upload.format_block_list)
-            case "PUT", other:
-                raise invalid("comp", f"must be block, blocklist or absent, not {other[:32]!r}")
-            case _:
-                detail = "Upload links support PUT, and GET with comp=blocklist."
-                raise WorkspaceError(Kind.METHOD_NOT_ALLOWED, "METHOD_NOT_ALLOWED", detail, allow=["GET", "PUT"])
-        return 201, b""
+        await self._check_upload(linked.name)
+        try:
+            return await _serve_upload(upload, method, query, receive)
+        except FileNotFoundError:
+            # The files of an import are deleted when it ends, also those that a request is using.
+            await self._check_upload(linked.name)
+            raise
 
 
 class _Upload:
@@ -99,15 +91,19 @@ class _Upload:
     Args:
         folder: folder of the container that will contain the blob.
         name: name of the blob.
+        check_upload: checks that the blob can still be uploaded.
 
     Raises:
         ValueError: the name is not valid for a blob.
     """
 
-    def __init__(self, folder: Path, name: str) -> None:
+    def __init__(self, folder: Path, name: str, check_upload: UploadCheck) -> None:
         self._folder = folder
+        self._name = name
+        self._check_upload = check_upload
         self._path = build_blob_path(folder, name)
-        self._blocks = folder / _BLOCKS / hashlib.sha256(name.encode()).hexdigest()[:32]
+        # The blocks are blobs, too, and are deleted with the other files of their import.
+        self._blocks = build_blob_path(folder, f"{name}{_BLOCKS}")
 
     async def store_whole_body(self, receive: Receive) -> None:
         """Store the request body as the blob; replace an earlier blob with the same name."""
@@ -120,8 +116,18 @@ class _Upload:
         draft = await self._receive_body(receive, MAX_BYTES - others)
         await asyncio.to_thread(self._store_block, draft, block)
 
-    def join_blocks(self, blocks: Sequence[str]) -> None:
+    async def join_blocks(self, blocks: Sequence[str]) -> None:
         """Store the joined blocks as the blob, and delete all blocks."""
+        draft = await asyncio.to_thread(self._join_blocks, blocks)
+        try:
+            await self._check_upload(self._name)
+        except BaseException:
+            await asyncio.to_thread(draft.unlink)
+            raise
+        await asyncio.to_thread(self._publish_blob, draft)
+
+    def _join_blocks(self, blocks: Sequence[str]) -> Path:
+        """Write the joined blocks to a temporary file and return the file's path."""
         paths = [self._blocks / block for block in blocks]
         missing = next((block for block, path in zip(blocks, paths, strict=True) if not path.exists()), None)
         if missing is not None:
@@ -138,7 +144,7 @@ class _Upload:
         except BaseException:
             draft.unlink()
             raise
-        self._publish_blob(draft)
+        return draft
 
     def format_block_list(self) -> bytes:
         """Return the stored blocks as the XML document of Get Block List."""
@@ -160,6 +166,8 @@ class _Upload:
         try:
             with draft.open("r+b") as file:
                 await _write_body(receive, file, self._folder, limit)
+            # The import may have ended during a long upload, and its files are deleted only once.
+            await self._check_upload(self._name)
         except BaseException:
             # The deletion of a large file would block the event loop.
             await asyncio.to_thread(draft.unlink)
@@ -176,7 +184,6 @@ class _Upload:
         shutil.rmtree(self._blocks, ignore_errors=True)
 
     def _store_block(self, draft: Path, block: str) -> None:
-        _remove_abandoned_blocks(self._blocks.parent)
         self._blocks.mkdir(parents=True, exist_ok=True)
         draft.replace(self._blocks / block)
 
@@ -188,6 +195,25 @@ class _Upload:
         if len(others) >= MAX_BLOCKS:
             raise invalid("blockid", f"exceeds the limit of blocks; a file has at most {MAX_BLOCKS} blocks")
         return sum(path.stat().st_size for path in others)
+
+
+async def _serve_upload(upload: _Upload, method: str, query: Mapping[str, str], receive: Receive) -> UploadReply:
+    match method, query.get("comp", ""):
+        case "PUT", "":
+            await upload.store_whole_body(receive)
+        case "PUT", "block":
+            await upload.put_block(_parse_block_id(query.get("blockid", "")), receive)
+        case "PUT", "blocklist":
+            blocks = _parse_block_list(await _read_block_list(receive))
+            await upload.join_blocks(blocks)
+        case "GET", "blocklist":
+            return 200, await asyncio.to_thread(upload.format_block_list)
+        case "PUT", other:
+            raise invalid("comp", f"must be block, blocklist or absent, not {other[:32]!r}")
+        case _:
+            detail = "Upload links support PUT, and GET with comp=blocklist."
+            raise WorkspaceError(Kind.METHOD_NOT_ALLOWED, "METHOD_NOT_ALLOWED", detail, allow=["GET", "PUT"])
+    return 201, b""
 
 
 async def _write_body(receive: Receive, file: IO[bytes], folder: Path, limit: int) -> None:
@@ -265,14 +291,6 @@ def _parse_block_id(text: str) -> str:
 
 def _format_block_id(block: str) -> str:
     return base64.b64encode(bytes.fromhex(block)).decode()
-
-
-def _remove_abandoned_blocks(folder: Path) -> None:
-    """Delete the blocks of uploads that did not change for 48 hours; their links have expired."""
-    before = now().timestamp() - _ABANDONED_SECONDS
-    for blocks in folder.glob("*"):
-        if blocks.stat().st_mtime < before:
-            shutil.rmtree(blocks, ignore_errors=True)
 
 
 def _build_too_large_error(limit: int) -> WorkspaceError:

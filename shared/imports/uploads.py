@@ -5,6 +5,8 @@ from typing import Final
 from shared.cold_data.ports import Blob, BlobStore
 from shared.downloads.expiry import build_job_blob_prefix
 from shared.downloads.import_request import ImportRequest
+from shared.downloads.models import JobKind, build_job_ended_error, build_job_not_found_error
+from shared.downloads.ports import JobStore
 from shared.errors import Kind, WorkspaceError
 
 MAX_BYTES: Final = 5 * 1024**3
@@ -13,6 +15,24 @@ MAX_BYTES: Final = 5 * 1024**3
 def build_upload_name(job_id: str) -> str:
     """Return the blob name of the uploaded file of an import."""
     return f"{build_job_blob_prefix(job_id)}upload"
+
+
+async def require_unfinished_import(jobs: JobStore, upload_name: str) -> None:
+    """Check that the import to which an uploaded file belongs has not ended.
+
+    Args:
+        jobs: store of background jobs.
+        upload_name: blob name of the file, from :func:`build_upload_name`.
+
+    Raises:
+        WorkspaceError: NOT_FOUND ``IMPORT_NOT_FOUND``; CONFLICT ``IMPORT_ENDED``; UNAVAILABLE
+            ``DOWNLOADS_UNAVAILABLE``.
+    """
+    job = await jobs.get(upload_name.partition("/")[0])
+    if job is None:
+        raise build_job_not_found_error(JobKind.IMPORT)
+    if not job.is_unfinished:
+        raise build_job_ended_error(job)
 
 
 async def find_upload(blobs: BlobStore, job_id: str) -> Blob | None:

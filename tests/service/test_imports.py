@@ -231,6 +231,24 @@ def test_a_cancelled_import_has_no_preview(editor: httpx.Client) -> None:
     check_problem(editor.post(f"{import_job['statusUrl']}/preview"), 409, "IMPORT_ENDED")
 
 
+@pytest.mark.parametrize("status", ["completed", "cancelled"])
+def test_an_ended_import_accepts_no_file(plant: Service, editor: httpx.Client, status: str) -> None:
+    """The upload URL of a completed or cancelled import is refused, for a file and for a block of a file."""
+    import_job = create_import(editor)
+    block = f"{import_job['uploadUrl']}&comp=block&blockid=MDAw"
+    assert httpx.put(block, content=b"x", trust_env=False).status_code == 201
+    if status == "completed":
+        upload_file(import_job, build_csv(1))
+        assert editor.post(f"{import_job['statusUrl']}/start").status_code == 202
+        wait_until_ended(editor, import_job)
+    else:
+        assert editor.delete(import_job["statusUrl"]).status_code == 204
+    for url in (import_job["uploadUrl"], block, f"{import_job['uploadUrl']}&comp=blocklist"):
+        reply = httpx.put(url, content=b"x", headers=import_job["uploadHeaders"], trust_env=False)
+        assert check_problem(reply, 409, "IMPORT_ENDED")["currentStatus"] == status
+    assert list((plant.data_dir / "blobs" / "downloads" / import_job["importId"]).glob("upload*")) == []
+
+
 def test_a_repeated_request_creates_one_import(editor: httpx.Client) -> None:
     """A repeated request with the same Idempotency-Key gets the same import."""
     body = {"format": "csv", "fileName": "a.csv", "mapping": MAPPING}

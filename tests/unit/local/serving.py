@@ -10,15 +10,20 @@ from local.http_server.application import HttpApp
 from local.http_server.files import Files
 from local.http_server.routes import RouteTable
 from local.http_server.server import Server, build_server_url, open_listening_socket
+from local.http_server.uploads import UploadCheck
 from shared.backends.embedded.file_links import FileLinks
 
 
+async def accept_upload(_: str) -> None:
+    """Accept all uploads."""
+
+
 @asynccontextmanager
-async def serve_files(data_dir: Path) -> AsyncIterator[FileLinks]:
+async def serve_files(data_dir: Path, check_upload: UploadCheck = accept_upload) -> AsyncIterator[FileLinks]:
     """Serve the files of a data directory, and yield the object that creates links to them."""
     listener = open_listening_socket("127.0.0.1", 0)
     links = FileLinks(build_server_url("127.0.0.1", listener), data_dir / "files-key")
-    server = Server(HttpApp(RouteTable(), Admin({}, {}), Files(data_dir / "blobs", links)), 1)
+    server = Server(HttpApp(RouteTable(), Admin({}, {}), Files(data_dir / "blobs", links, check_upload)), 1)
     serving = asyncio.create_task(server.serve([listener]))
     await server.listening.wait()
     try:

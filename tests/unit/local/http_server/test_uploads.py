@@ -2,6 +2,7 @@
 
 import asyncio
 import base64
+import shutil
 import threading
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
@@ -14,7 +15,8 @@ from local.http_server import uploads
 from shared.backends.embedded.blobs import FolderBlobStore
 from shared.backends.embedded.file_links import FileLink, FileLinks, LinkPermission
 from shared.cold_data.ports import UPLOAD_HEADERS
-from tests.unit.local.serving import serve_files
+from shared.errors import Kind, WorkspaceError
+from tests.unit.local.serving import accept_upload, serve_files
 
 
 @pytest.fixture
@@ -80,7 +82,7 @@ async def test_an_aborted_upload_is_deleted_in_a_worker_thread(tmp_path: Path, m
     monkeypatch.setattr(Path, "unlink", record_thread)
     linked = FileLink("downloads", "job/upload", "", datetime.now(UTC), LinkPermission.WRITE)
     with pytest.raises(uploads.UploadInterruptedError):
-        await uploads.Uploads(tmp_path).serve("PUT", linked, {}, raise_disconnect)
+        await uploads.Uploads(tmp_path, accept_upload).serve("PUT", linked, {}, raise_disconnect)
     assert list((tmp_path / "downloads" / ".drafts").iterdir()) == []
     assert len(threads) == 1
     assert threading.get_ident() not in threads
@@ -98,6 +100,75 @@ async def test_a_file_over_the_limit_is_rejected(
     monkeypatch.setattr(uploads, "count_free_bytes", lambda _: 1)
     reply = await anonymous_client.put(url, content=b"xx")
     assert (reply.status_code, reply.json()["code"]) == (507, "STORAGE_FULL")
+
+
+async def test_uploads_are_refused_when_their_import_has_ended(tmp_path: Path) -> None:
+    """A file, a block, a list of blocks, and a request for the list are refused, and nothing is stored."""
+
+    async def refuse_upload(name: str) -> None:
+        raise WorkspaceError(Kind.CONFLICT, "IMPORT_ENDED", name)
+
+    async with serve_files(tmp_path, refuse_upload) as links, httpx.AsyncClient() as client:
+        expires_at = datetime.now(UTC) + timedelta(minutes=5)
+        url = links.sign_link(FileLink("downloads", "job/upload", "", expires_at, LinkPermission.WRITE))
+        listed = f"{url}&comp=blocklist"
+        for method, address in (("PUT", url), ("PUT", build_block_url(url, b"1")), ("PUT", listed), ("GET", listed)):
+            reply = await client.request(method, address, content=b"x" if method == "PUT" else None)
+            problem = reply.json()
+            assert (reply.status_code, problem["code"], problem["detail"]) == (409, "IMPORT_ENDED", "job/upload")
+    assert not (tmp_path / "blobs").exists()
+
+
+@pytest.mark.parametrize("query", ["", "&comp=block&blockid=MQ==", "&comp=blocklist"])
+async def test_an_import_that_ends_during_an_upload_gets_no_file(tmp_path: Path, query: str) -> None:
+    """If an import ends while its file is received or joined, neither a file nor a temporary file is stored."""
+    checks: list[bool] = []
+
+    async def refuse_second_check(_: str) -> None:
+        checks.append(len(checks) % 2 == 0)
+        if not checks[-1]:
+            raise WorkspaceError(Kind.CONFLICT, "IMPORT_ENDED", "The import has ended.")
+
+    block = tmp_path / "blobs" / "downloads" / "job" / "upload.blocks" / b"0".hex()
+    block.parent.mkdir(parents=True)
+    block.write_bytes(b"0")
+    async with serve_files(tmp_path, refuse_second_check) as links, httpx.AsyncClient() as client:
+        expires_at = datetime.now(UTC) + timedelta(minutes=5)
+        url = links.sign_link(FileLink("downloads", "job/upload", "", expires_at, LinkPermission.WRITE))
+        content = b"<BlockList><Latest>MA==</Latest></BlockList>"
+        assert (await client.put(f"{url}{query}", content=content)).json()["code"] == "IMPORT_ENDED"
+    assert checks == [True, False]
+    assert [path for path in (tmp_path / "blobs").rglob("*") if path.is_file()] == [block]
+
+
+async def test_files_that_are_deleted_during_an_upload_are_explained_by_the_end_of_the_import(tmp_path: Path) -> None:
+    """If the end of an import deletes files that a request is using, the error says that the import has ended."""
+    checks: list[str] = []
+
+    async def end_import(name: str) -> None:
+        checks.append(name)
+        if len(checks) == 2:
+            shutil.rmtree(tmp_path / "blobs" / "downloads")
+        if len(checks) == 3:
+            raise WorkspaceError(Kind.CONFLICT, "IMPORT_ENDED", "The import has ended.")
+
+    async with serve_files(tmp_path, end_import) as links, httpx.AsyncClient() as client:
+        expires_at = datetime.now(UTC) + timedelta(minutes=5)
+        url = links.sign_link(FileLink("downloads", "job/upload", "", expires_at, LinkPermission.WRITE))
+        assert (await client.put(url, content=b"x")).json()["code"] == "IMPORT_ENDED"
+    assert len(checks) == 3
+
+
+async def test_blocks_are_deleted_with_the_files_of_their_import(
+    anonymous_client: httpx.AsyncClient, blob_store: FolderBlobStore, url: str
+) -> None:
+    """The blocks of an upload are blobs with the prefix of the import, and are deleted with its other files."""
+    assert (await anonymous_client.put(build_block_url(url, b"1"), content=b"x")).status_code == 201
+    names = [blob.name async for blob in blob_store.list("job/")]
+    assert names == ["job/upload.blocks/31"]
+    await blob_store.delete(names)
+    assert (await anonymous_client.get(f"{url}&comp=blocklist")).status_code == 404
+    assert (await anonymous_client.put(build_block_url(url, b"1"), content=b"x")).status_code == 201
 
 
 async def test_wrong_upload_links_and_requests_are_rejected(

@@ -15,10 +15,11 @@ from pathlib import Path
 from typing import IO, Any, Final
 
 from shared.backends.embedded import durable_files
-from shared.backends.embedded.blobs import DRAFTS, build_blob_path
+from shared.backends.embedded.blobs import DRAFTS, build_blob_path, build_block_folder
 from shared.backends.embedded.file_links import FileLink
 from shared.cold_data.scratch import count_free_bytes
 from shared.errors import Kind, WorkspaceError, invalid
+from shared.timestamps import now
 
 MAX_BYTES: Final = 5 * 1024**3
 MAX_BLOCKS: Final = 50_000
@@ -26,8 +27,7 @@ MAX_LIST_BYTES: Final = 8 * 1024**2
 """Maximum size in bytes of a block list: :data:`MAX_BLOCKS` blocks with ids of the maximum length."""
 _MAX_ID_BYTES: Final = 64
 _WRITE_BYTES: Final = 1024 * 1024
-_BLOCKS: Final = ".blocks"
-"""End of the name of the folder with a blob's blocks that are not joined yet."""
+_ABANDONED_SECONDS: Final = 48 * 3600
 _LIST = re.compile(
     r"\s*+(?:<\?xml[^<>?]*+\?>\s*+)?<BlockList\s*+>"
     r"((?:\s*+<(\w++)>[A-Za-z0-9+/=]++</\2>)*+)\s*+</BlockList>\s*+"
@@ -102,8 +102,7 @@ class _Upload:
         self._name = name
         self._check_upload = check_upload
         self._path = build_blob_path(folder, name)
-        # The blocks are blobs, too, and are deleted with the other files of their import.
-        self._blocks = build_blob_path(folder, f"{name}{_BLOCKS}")
+        self._blocks = build_block_folder(folder, name)
 
     async def store_whole_body(self, receive: Receive) -> None:
         """Store the request body as the blob; replace an earlier blob with the same name."""
@@ -184,6 +183,7 @@ class _Upload:
         shutil.rmtree(self._blocks, ignore_errors=True)
 
     def _store_block(self, draft: Path, block: str) -> None:
+        _remove_abandoned_blocks(self._blocks.parent)
         self._blocks.mkdir(parents=True, exist_ok=True)
         draft.replace(self._blocks / block)
 
@@ -291,6 +291,14 @@ def _parse_block_id(text: str) -> str:
 
 def _format_block_id(block: str) -> str:
     return base64.b64encode(bytes.fromhex(block)).decode()
+
+
+def _remove_abandoned_blocks(folder: Path) -> None:
+    """Delete the blocks of uploads that did not change for 48 hours; their links have expired."""
+    before = now().timestamp() - _ABANDONED_SECONDS
+    for blocks in folder.glob("*"):
+        if blocks.stat().st_mtime < before:
+            shutil.rmtree(blocks, ignore_errors=True)
 
 
 def _build_too_large_error(limit: int) -> WorkspaceError:

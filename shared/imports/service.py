@@ -188,6 +188,8 @@ class ImportService:
             WorkspaceError: the same errors as :meth:`get`; CONFLICT ``IMPORT_ENDED``.
         """
         await self._downloads.cancel(caller, job_id, runner, kind=JobKind.IMPORT)
+        # No list of blobs contains a file of which only blocks are uploaded.
+        await self._blobs.delete([build_upload_name(job_id)])
 
     async def restart_if_stalled(self, job: Job, runner: JobRunner) -> None:
         """Start an import's work again if the import has been pending for too long; otherwise do nothing."""

@@ -51,7 +51,8 @@ class Client:
             return self.redirect_uris[0]
         if requested is None or not any(is_redirect_allowed(requested, declared) for declared in self.redirect_uris):
             detail = "Parameter `redirect_uri` must be one of the redirect URIs of the client."
-            raise _build_parameter_error("redirect_uri", "REDIRECT_URI_MISMATCH", "invalid_request", detail)
+            members = _describe_parameter_error("redirect_uri", "invalid_request", detail)
+            raise WorkspaceError(Kind.INVALID, "REDIRECT_URI_MISMATCH", detail, **members)
         return requested
 
 
@@ -106,12 +107,13 @@ def build_unknown_client_error(detail: str) -> WorkspaceError:
 
     The reply must not be a redirect, because the redirect URI is not trusted.
     """
-    return _build_parameter_error("client_id", "OAUTH_CLIENT_UNKNOWN", "invalid_client", detail)
+    members = _describe_parameter_error("client_id", "invalid_client", detail)
+    return WorkspaceError(Kind.INVALID, "OAUTH_CLIENT_UNKNOWN", detail, **members)
 
 
-def _build_parameter_error(parameter: str, code: str, oauth_error: str, detail: str) -> WorkspaceError:
+def _describe_parameter_error(parameter: str, oauth_error: str, detail: str) -> dict[str, object]:
     errors = [{"field": parameter, "message": detail}]
-    return WorkspaceError(Kind.INVALID, code, detail, errors=errors, error=oauth_error, error_description=detail)
+    return {"errors": errors, "error": oauth_error, "error_description": detail}
 
 
 MAX_BYTES: Final = 5 * 1024

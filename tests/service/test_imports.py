@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from shared.backends.embedded.blobs import build_block_folder
 from tests.service.local_service import (
     Service,
     check_failing_fields,
@@ -246,7 +247,9 @@ def test_an_ended_import_accepts_no_file(plant: Service, editor: httpx.Client, s
     for url in (import_job["uploadUrl"], block, f"{import_job['uploadUrl']}&comp=blocklist"):
         reply = httpx.put(url, content=b"x", headers=import_job["uploadHeaders"], trust_env=False)
         assert check_problem(reply, 409, "IMPORT_ENDED")["currentStatus"] == status
-    assert list((plant.data_dir / "blobs" / "downloads" / import_job["importId"]).glob("upload*")) == []
+    folder = plant.data_dir / "blobs" / "downloads"
+    assert not (folder / import_job["importId"] / "upload").exists()
+    assert not build_block_folder(folder, f"{import_job['importId']}/upload").exists()
 
 
 def test_a_repeated_request_creates_one_import(editor: httpx.Client) -> None:

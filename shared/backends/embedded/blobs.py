@@ -1,6 +1,7 @@
 """Blob store of the embedded backend: each blob is a file in a folder."""
 
 import contextlib
+import hashlib
 import itertools
 import os
 import shutil
@@ -18,6 +19,8 @@ from shared.runtime import SYSTEM_RUNTIME, Runtime
 DRAFTS = ".drafts"
 """Folder of unfinished files; names of blobs never begin with a full stop."""
 
+_BLOCKS = ".blocks"
+"""Folder of uploaded blocks that are not joined to a blob yet."""
 _PAGE_SIZE = 1000
 _DRAFT_SECONDS = 3600
 """Age at which an unfinished file is regarded as abandoned."""
@@ -77,7 +80,8 @@ class FolderBlobStore:
 
     async def delete(self, names: Collection[str]) -> None:
         paths = [build_blob_path(self._folder, name) for name in names]
-        await self._run_in_thread(lambda: _remove_files(paths, self._folder))
+        blocks = [build_block_folder(self._folder, name) for name in names]
+        await self._run_in_thread(lambda: _remove_files(paths, blocks, self._folder))
 
     async def create_download_link(self, name: str, file_name: str, expires_at: datetime) -> str:
         link = FileLink(self._folder.name, name, file_name, expires_at)
@@ -145,6 +149,11 @@ def build_blob_path(folder: Path, name: str) -> Path:
     return folder.joinpath(*segments)
 
 
+def build_block_folder(folder: Path, name: str) -> Path:
+    """Return the folder of the uploaded blocks of a blob that are not joined yet; the blob's deletion removes it."""
+    return folder / _BLOCKS / hashlib.sha256(name.encode()).hexdigest()[:32]
+
+
 def _is_valid_path_segment(text: str) -> bool:
     if not text or text.startswith(".") or "\\" in text or not text.isprintable():
         return False
@@ -194,10 +203,13 @@ def _move_into_folder[T](folder: Path, move_file: Callable[[], T]) -> T:
     raise AssertionError("unreachable: the last attempt returns a result or raises its error")
 
 
-def _remove_files(paths: Collection[Path], top_folder: Path) -> None:
-    """Delete the files of blobs, and then the folders below ``top_folder`` that have become empty."""
+def _remove_files(paths: Collection[Path], block_folders: Collection[Path], top_folder: Path) -> None:
+    """Delete the files and blocks of blobs, and then the folders below ``top_folder`` that have become empty."""
     for path in paths:
         path.unlink(missing_ok=True)
+    if (top_folder / _BLOCKS).exists():
+        for blocks in block_folders:
+            shutil.rmtree(blocks, ignore_errors=True)
     for folder in {path.parent for path in paths}:
         _remove_empty_folders(folder, top_folder)
 

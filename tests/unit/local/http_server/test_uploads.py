@@ -12,7 +12,7 @@ import httpx
 import pytest
 
 from local.http_server import uploads
-from shared.backends.embedded.blobs import FolderBlobStore
+from shared.backends.embedded.blobs import FolderBlobStore, build_block_folder
 from shared.backends.embedded.file_links import FileLink, FileLinks, LinkPermission
 from shared.cold_data.ports import UPLOAD_HEADERS
 from shared.errors import Kind, WorkspaceError
@@ -129,7 +129,7 @@ async def test_an_import_that_ends_during_an_upload_gets_no_file(tmp_path: Path,
         if not checks[-1]:
             raise WorkspaceError(Kind.CONFLICT, "IMPORT_ENDED", "The import has ended.")
 
-    block = tmp_path / "blobs" / "downloads" / "job" / "upload.blocks" / b"0".hex()
+    block = build_block_folder(tmp_path / "blobs" / "downloads", "job/upload") / b"0".hex()
     block.parent.mkdir(parents=True)
     block.write_bytes(b"0")
     async with serve_files(tmp_path, refuse_second_check) as links, httpx.AsyncClient() as client:
@@ -159,14 +159,14 @@ async def test_files_that_are_deleted_during_an_upload_are_explained_by_the_end_
     assert len(checks) == 3
 
 
-async def test_blocks_are_deleted_with_the_files_of_their_import(
+async def test_the_deletion_of_a_blob_deletes_its_blocks(
     anonymous_client: httpx.AsyncClient, blob_store: FolderBlobStore, url: str
 ) -> None:
-    """The blocks of an upload are blobs with the prefix of the import, and are deleted with its other files."""
+    """The deletion of a blob deletes the blocks that are not joined, also if they are all that is uploaded."""
     assert (await anonymous_client.put(build_block_url(url, b"1"), content=b"x")).status_code == 201
-    names = [blob.name async for blob in blob_store.list("job/")]
-    assert names == ["job/upload.blocks/31"]
-    await blob_store.delete(names)
+    await blob_store.delete(["job/other"])
+    assert (await anonymous_client.get(f"{url}&comp=blocklist")).status_code == 200
+    await blob_store.delete(["job/upload"])
     assert (await anonymous_client.get(f"{url}&comp=blocklist")).status_code == 404
     assert (await anonymous_client.put(build_block_url(url, b"1"), content=b"x")).status_code == 201
 

@@ -10,13 +10,18 @@ import sys
 import zipfile
 from collections.abc import Callable
 from contextlib import closing
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from oi.verification.command import main
+from oi.verification.notes import VerifierKey, build_key_name, format_signature_line
 
 from tests.receipts import verify_inclusion
 from tests.service.local_service import ROOT, Service, check_failing_fields, check_problem, wait_until
@@ -323,6 +328,113 @@ def test_a_chain_that_was_emptied_is_not_verified(
         assert verify_bundle(tmp_path, forge(complete_bundle), *arguments) == 2
         assert verify_bundle(tmp_path, forge(filtered_bundle), *arguments) == 2
         assert verify_bundle(tmp_path, forge(complete_bundle, complete=False, verdict=None), *arguments) == 1
+
+
+def create_key(workspace: str = "plant-t") -> tuple[ec.EllipticCurvePrivateKey, VerifierKey]:
+    """Return a new private key, and its public key with the name of the key of a workspace."""
+    private = ec.generate_private_key(ec.SECP256R1())
+    spki = private.public_key().public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
+    return private, VerifierKey(build_key_name(workspace), spki)
+
+
+def sign_checkpoint(note: bytes, private: ec.EllipticCurvePrivateKey, key: VerifierKey) -> bytes:
+    """Return a checkpoint whose signatures are replaced by that of another key."""
+    text = note.rpartition(b"\n\n")[0] + b"\n"
+    return text + b"\n" + format_signature_line(key, private.sign(text, ec.ECDSA(hashes.SHA256())))
+
+
+def test_a_checkpoint_of_an_unknown_key_leaves_a_chain_undecided(
+    service_with_records: Service,
+    complete_bundle: bytes,
+    filtered_bundle: bytes,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """If only an unknown key of the workspace signed a checkpoint, such as a retired one, the exit status is 2."""
+    known, (private, unknown) = load_verifier_key(service_with_records), create_key()
+    for content in (complete_bundle, filtered_bundle):
+        assert verify_bundle(tmp_path, content, "--key", str(unknown)) == 2
+        assert "none of the trusted keys has the id" in capsys.readouterr().err
+        note = sign_checkpoint(read_bundle_files(content)["checkpoints/1.txt"], private, unknown)
+        resigned = change_files(content, {"checkpoints/1.txt": note})
+        assert verify_bundle(tmp_path, resigned, "--key", known) == 2
+        printed = capsys.readouterr()
+        assert f"none of the trusted keys has the id {unknown.key_id.hex()}" in printed.err
+        assert "chains/1.json" not in printed.out
+        (tmp_path / "keys").write_text(f"{known}\n{unknown}\n")
+        assert verify_bundle(tmp_path, resigned, "--key", str(tmp_path / "keys")) == 0
+
+
+def test_a_forged_checkpoint_is_reported(
+    service_with_records: Service, complete_bundle: bytes, filtered_bundle: bytes, tmp_path: Path
+) -> None:
+    """A checkpoint is invalid if a known key did not sign it but its id is stated, or no key of the workspace did.
+
+    Without ``--key``, the keys in the bundle must have signed it.
+    """
+    known = load_verifier_key(service_with_records)
+    key, (private, unknown), (_, foreign) = VerifierKey.parse(known), create_key(), create_key("plant-x")
+    for content in (complete_bundle, filtered_bundle):
+        note = read_bundle_files(content)["checkpoints/1.txt"]
+        by_unknown = sign_checkpoint(note, private, unknown)
+        text = note.rpartition(b"\n\n")[0] + b"\n\n"
+        for forged in (
+            sign_checkpoint(note, private, key),
+            by_unknown + format_signature_line(key, private.sign(text[:-1], ec.ECDSA(hashes.SHA256()))),
+            sign_checkpoint(note, private, replace(key, name=foreign.name)),
+            by_unknown + format_signature_line(replace(key, name=foreign.name), b"0"),
+            sign_checkpoint(note, private, foreign),
+            text + format_signature_line(unknown, b""),
+            text,
+            by_unknown.replace(b"/DomainEvents/", b"/DomainAmendments/"),
+            by_unknown.replace(b"\n7\n", b"\n6\n"),
+        ):
+            changed = change_files(content, {"checkpoints/1.txt": forged})
+            assert verify_bundle(tmp_path, changed, "--key", known) == 1, forged
+        resigned = change_files(content, {"checkpoints/1.txt": by_unknown})
+        assert verify_bundle(tmp_path, resigned) == 1
+
+
+def test_a_checkpoint_of_an_unknown_key_hides_no_fault(
+    service_with_records: Service,
+    complete_bundle: bytes,
+    filtered_bundle: bytes,
+    bundle_with_receipts: bytes,
+    tmp_path: Path,
+) -> None:
+    """If an unknown key signed a checkpoint, records, proofs and receipts are verified all the same."""
+    known, (private, unknown) = load_verifier_key(service_with_records), create_key()
+
+    def drop_last_record(entry: dict[str, Any], files: dict[str, bytes]) -> None:
+        files[entry["file"]] = json.dumps(json.loads(files[entry["file"]])[:-1]).encode()
+        entry["records"] -= 1
+
+    def change_record(entry: dict[str, Any], files: dict[str, bytes]) -> None:
+        files[entry["file"]] = files[entry["file"]].replace(b'"EntityID":"E-1"', b'"EntityID":"E-2"', 1)
+
+    def change_proof(entry: dict[str, Any], files: dict[str, bytes]) -> None:
+        files[entry["proof"]] = files[entry["proof"]].replace(b'"leafIndex":', b'"leafIndex":1')
+
+    def drop_proof(entry: dict[str, Any], files: dict[str, bytes]) -> None:
+        if entry["complete"]:
+            entry["verdict"].update(ChainValid=False, BrokenAt="000000000001", Reason="reason")
+        del files[entry["proof"]]
+        entry["proof"] = None
+
+    for content in (complete_bundle, filtered_bundle):
+        for forge in (drop_last_record, change_record, change_proof, drop_proof):
+            files = read_bundle_files(content)
+            manifest = json.loads(files["manifest.json"])
+            files["checkpoints/1.txt"] = sign_checkpoint(files["checkpoints/1.txt"], private, unknown)
+            forge(manifest["chains"][0], files)
+            files["manifest.json"] = json.dumps(manifest).encode()
+            removed: dict[str, bytes | None] = dict.fromkeys(read_bundle_files(content).keys() - files.keys())
+            forged = change_files(content, {**files, **removed})
+            assert verify_bundle(tmp_path, forged, "--key", known) == 1, forge
+    receipts = read_bundle_files(bundle_with_receipts)
+    swapped = {"receipts/1/000000000007.cbor": receipts["receipts/1/000000000006.cbor"]}
+    assert verify_bundle(tmp_path, bundle_with_receipts, "--key", str(unknown)) == 2
+    assert verify_bundle(tmp_path, change_files(bundle_with_receipts, {**swapped}), "--key", str(unknown)) == 1
 
 
 def test_a_complete_bundle_has_no_incomplete_chain(complete_bundle: bytes, tmp_path: Path) -> None:

@@ -12,8 +12,11 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from oi.verification.command import main
 from oi.verification.fetch import FetchError
+from oi.verification.notes import VerifierKey, build_key_name
 
 from shared.backends.embedded.key_files import rotate_checkpoint_key
 from shared.provenance.hash_rule import LAST_SEQUENCE, format_record_id
@@ -126,17 +129,6 @@ def test_a_missing_file_is_reported_before_missing_options(
     missing = str(tmp_path / name)
     assert main([missing]) == 2
     assert capsys.readouterr().err == f"cannot tell: {missing} does not exist\n"
-
-
-async def test_a_checkpoint_of_another_key_is_rejected(ledger: Ledger, tmp_path: Path) -> None:
-    """A checkpoint that was signed with another key is rejected."""
-    made = await ledger.checkpoints.create(PLATFORM)
-    assert made is not None
-    (tmp_path / "note").write_bytes(made.note)
-    async with open_ledger(tmp_path / "second") as second:
-        key = str(await second.checkpoints.load_verifier_key())
-    options = [*OPTIONS, "--key", key, "--checkpoint", str(tmp_path / "note")]
-    assert main([str(tmp_path / "export.json"), *options]) == 1
 
 
 class _Service(BaseHTTPRequestHandler):
@@ -318,6 +310,22 @@ def test_the_saved_checkpoint_is_used_by_default(
     assert main(verify[:-2]) == 0
 
 
+def test_a_checkpoint_of_an_unknown_key_has_no_verdict(
+    tmp_path: Path, fetch_and_verify_commands: tuple[list[str], list[str]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """If an unknown key signed the checkpoint, the exit status is 2, but 1 if the checkpoint does not match."""
+    _, verify = fetch_and_verify_commands
+    out = tmp_path / "fetched.json"
+    key = ec.generate_private_key(ec.SECP256R1()).public_key()
+    unknown = VerifierKey(build_key_name(WORKSPACE), key.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo))
+    capsys.readouterr()
+    assert main([*verify[:-1], str(unknown)]) == 2
+    printed = capsys.readouterr()
+    assert (printed.out, "none of the trusted keys has the id" in printed.err) == ("", True)
+    out.write_text(json.dumps(json.loads(out.read_text())[:3]))
+    assert main([*verify[:-1], str(unknown)]) == 1
+
+
 async def test_a_chain_rewritten_after_its_checkpoint_is_detected(
     fetch_and_verify_commands: tuple[list[str], list[str]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -391,7 +399,7 @@ async def test_checkpoints_of_retired_keys_are_valid(
     _, verify = fetch_and_verify_commands
     rotate_checkpoint_key(tmp_path / "checkpoint-key.pem")
     new = str(await ledger.checkpoints.load_verifier_key())
-    assert main([*verify[:-1], new]) == 1
+    assert main([*verify[:-1], new]) == 2
     (tmp_path / "keys").write_text(f"{new}\n{verify[-1]}\n")
     assert main([*verify[:-1], str(tmp_path / "keys")]) == 0
 

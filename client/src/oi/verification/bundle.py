@@ -32,9 +32,7 @@ from oi.verification.notes import (
     CheckpointContent,
     NoteError,
     VerifierKey,
-    build_origin,
-    find_signer,
-    open_checkpoint,
+    open_checkpoint_with_keys,
 )
 
 VERIFIER_KEY: Final = "verifier-key.txt"
@@ -56,6 +54,19 @@ class BundleResult:
     lines: list[str] = field(default_factory=list)
     faults: list[str] = field(default_factory=list)
     undecided: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class _TrustedKeys:
+    """Public keys of the workspace that verify the checkpoints and receipts of a bundle.
+
+    Attributes:
+        keys: the keys, at least one.
+        are_enclosed: True if the keys are those in the bundle, which must have signed all its checkpoints.
+    """
+
+    keys: Sequence[VerifierKey]
+    are_enclosed: bool
 
 
 def verify_bundle(path: Path, keys: Sequence[VerifierKey], workspace: str | None = None) -> BundleResult:
@@ -81,7 +92,8 @@ def verify_bundle(path: Path, keys: Sequence[VerifierKey], workspace: str | None
     if not keys:
         fingerprint = hashlib.sha256(enclosed.spki).hexdigest()
         result.lines.append(f"enclosed key {enclosed.name}, SHA-256 {fingerprint}: key not independently confirmed")
-    trusted, receipts = keys or [enclosed, *load_enclosed_keys(files)], group_receipts(files)
+    trusted = _TrustedKeys(keys or [enclosed, *load_enclosed_keys(files)], are_enclosed=not keys)
+    receipts = group_receipts(files)
     for number, entry in enumerate(manifest["chains"], start=1):
         _verify_chain(files, manifest, entry, trusted, receipts.get(number, {}), result)
     return result
@@ -148,7 +160,7 @@ def _verify_chain(
     files: Mapping[str, bytes],
     manifest: Mapping[str, Any],
     entry: Mapping[str, Any],
-    keys: Sequence[VerifierKey],
+    trusted: _TrustedKeys,
     receipts: Mapping[str, bytes],
     result: BundleResult,
 ) -> None:
@@ -156,15 +168,18 @@ def _verify_chain(
     scope = f" {_quote_text(entry['scopeKey'])}" if entry["scopeKey"] else ""
     name = f"{entry['file']} ({entry['target']}{scope})"
     try:
-        checkpoint = _load_verified_checkpoint(files, manifest, entry, keys)
+        checkpoint, unsigned = _load_checkpoint(files, manifest, entry, trusted)
         records = _parse_records(files, entry)
         if entry["complete"]:
             line = _verify_complete_chain(files, manifest, entry, records, checkpoint)
         else:
             line = _verify_filtered_chain(files, manifest, entry, records, checkpoint)
-        unverified = verify_receipts(receipts, records, checkpoint, keys)
+        unverified = verify_receipts(receipts, records, checkpoint, trusted.keys)
     except BrokenError as error:
         result.faults.append(f"{name}: broken at {error.broken_at}: {error}")
+        return
+    if unsigned:
+        result.undecided.append(f"{name}: {unsigned}")
         return
     if checkpoint is None:
         consequence = "" if records else ", so nothing proves that it has no records"
@@ -181,17 +196,25 @@ def _quote_text(text: str) -> str:
     return json.dumps(text, ensure_ascii=not text.isprintable())
 
 
-def _load_verified_checkpoint(
-    files: Mapping[str, bytes], manifest: Mapping[str, Any], entry: Mapping[str, Any], keys: Sequence[VerifierKey]
-) -> CheckpointContent | None:
+def _load_checkpoint(
+    files: Mapping[str, bytes], manifest: Mapping[str, Any], entry: Mapping[str, Any], trusted: _TrustedKeys
+) -> tuple[CheckpointContent | None, str]:
+    """Return the content of a chain's checkpoint, and why its signature could not be verified; empty if it is valid.
+
+    Raises:
+        BrokenError: the checkpoint is invalid, or no enclosed key has signed it although no other keys are known.
+    """
     name = entry["checkpoint"]
     if name is None:
-        return None
-    origin = build_origin(manifest["workspace"], entry["target"], entry["scopeKey"] or "")
+        return None, ""
+    chain = manifest["workspace"], entry["target"], entry["scopeKey"] or ""
     try:
-        return open_checkpoint(files[name], find_signer(files[name], keys) or keys[0], origin)
+        checkpoint, unsigned = open_checkpoint_with_keys(files[name], trusted.keys, *chain)
     except NoteError as error:
         raise BrokenError(name, str(error)) from None
+    if unsigned and trusted.are_enclosed:
+        raise BrokenError(name, unsigned)
+    return checkpoint, unsigned
 
 
 def _parse_records(files: Mapping[str, bytes], entry: Mapping[str, Any]) -> list[dict[str, Any]]:

@@ -26,9 +26,7 @@ from oi.verification.notes import (
     NoteError,
     VerifierKey,
     build_key_name,
-    build_origin,
-    find_signer,
-    open_checkpoint,
+    open_checkpoint_with_keys,
 )
 
 SOUND, BROKEN, UNDECIDED = 0, 1, 2
@@ -164,19 +162,25 @@ def _run_verification(options: argparse.Namespace) -> int:
     if options.key is None and options.checkpoint is not None:
         return _report_undecided("--checkpoint requires --key, the line that verifies its signature")
     try:
-        checkpoint = _load_checkpoint(options)
+        checkpoint, unsigned = _load_checkpoint(options)
     except NoteError as error:
         return _report_broken("checkpoint", str(error))
     except (OSError, ValueError) as error:
         return _report_undecided(str(error))
     try:
         records = parse_export(Path(options.export).read_text(encoding="utf-8-sig"))
-        count = verify_export(records, options.workspace, options.target, options.scope, checkpoint)
+        verify_export(records, options.workspace, options.target, options.scope, checkpoint)
     except BrokenError as error:
         return _report_broken(error.broken_at, str(error))
     except (OSError, UnicodeDecodeError, UnreadableError) as error:
         is_text = not isinstance(error, UnicodeDecodeError)
         return _report_undecided(str(error) if is_text else f"{options.export} is not UTF-8 text")
+    return _report_undecided(unsigned) if unsigned else _report_sound(records, checkpoint)
+
+
+def _report_sound(records: Sequence[Mapping[str, Any]], checkpoint: CheckpointContent | None) -> int:
+    """Print that the records of an export are valid; return the exit status, which is undecided without records."""
+    count = len(records)
     against = f", checkpoint of {checkpoint.size} agrees" if checkpoint else _WITHOUT_CHECKPOINT
     _print_line(f"sound: {count} records{against}" if count else f"empty: no records{against}")
     _warn_future_time(records)
@@ -190,16 +194,18 @@ def _warn_future_time(records: Sequence[Mapping[str, Any]]) -> None:
         sys.stderr.write(f"note: the last record's time, {escape_controls(last)}, is ahead of this computer's clock\n")
 
 
-def _load_checkpoint(options: argparse.Namespace) -> CheckpointContent | None:
+def _load_checkpoint(options: argparse.Namespace) -> tuple[CheckpointContent | None, str]:
     """Load the checkpoint with which the export is compared; None without the option ``--key``.
 
+    Return the checkpoint, and the reason why its signature could not be verified; empty if it is valid.
+
     Raises:
-        NoteError: the key did not sign the checkpoint, or the checkpoint belongs to another chain.
+        NoteError: as :func:`open_checkpoint_with_keys`.
         ValueError: the key is invalid, or no file with a checkpoint is given or found.
         OSError: a file cannot be read.
     """
     if options.key is None:
-        return None
+        return None, ""
     keys = _load_verifier_keys(options.key)
     saved = build_checkpoint_path(Path(options.export))
     if options.checkpoint is None and not saved.exists():
@@ -208,8 +214,7 @@ def _load_checkpoint(options: argparse.Namespace) -> CheckpointContent | None:
             "pass its path with --checkpoint"
         )
     note = Path(options.checkpoint or saved).read_bytes()
-    origin = build_origin(options.workspace, options.target, options.scope)
-    return open_checkpoint(note, find_signer(note, keys) or keys[0], origin)
+    return open_checkpoint_with_keys(note, keys, options.workspace, options.target, options.scope)
 
 
 def _load_verifier_keys(option: str) -> list[VerifierKey]:

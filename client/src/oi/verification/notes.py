@@ -152,10 +152,58 @@ def open_checkpoint(note: bytes, key: VerifierKey, origin: str) -> CheckpointCon
     Raises:
         NoteError: the checkpoint is not signed by the key, is malformed, or belongs to another chain.
     """
-    checkpoint = _parse_checkpoint(verify_note(note, key))
+    return _parse_checkpoint_of(verify_note(note, key), origin)
+
+
+def _parse_checkpoint_of(text: str, origin: str) -> CheckpointContent:
+    """Parse the text of a checkpoint, and check that it belongs to the chain with this origin."""
+    checkpoint = _parse_checkpoint(text)
     if checkpoint.origin != origin:
         raise NoteError(f"the checkpoint belongs to {checkpoint.origin}, not to {origin}")
     return checkpoint
+
+
+def open_checkpoint_with_keys(
+    note: bytes, keys: Sequence[VerifierKey], workspace: str, target: str, scope_key: str
+) -> tuple[CheckpointContent, str]:
+    """Verify the origin of a checkpoint and, if a trusted key has the id that its signature states, the signature.
+
+    Args:
+        note: checkpoint as a signed note.
+        keys: trusted public keys of the workspace, at least one.
+        workspace: id of the workspace.
+        target: container of the chain.
+        scope_key: scope of the chain; empty if it has none.
+
+    Returns:
+        The content of the checkpoint, and the reason why its signature could not be verified: an unknown key of the
+        workspace, such as a retired key, possibly signed it. The reason is empty if the signature is valid. If there is
+        a reason, the content is not trusted: it can only reveal faults.
+
+    Raises:
+        NoteError: the signature of a trusted key is wrong, no key of the workspace can have signed the checkpoint, or
+            the checkpoint is malformed or belongs to another chain.
+    """
+    origin = build_origin(workspace, target, scope_key)
+    unknown = _find_unknown_key_id(note, keys, build_key_name(workspace))
+    if unknown is None:
+        return open_checkpoint(note, find_signer(note, keys) or keys[0], origin), ""
+    text, _ = _split_note(note)
+    reason = f"none of the trusted keys has the id {unknown.hex()}, which the signature of the checkpoint states"
+    return _parse_checkpoint_of(text, origin), reason
+
+
+def _find_unknown_key_id(note: bytes, keys: Sequence[VerifierKey], name: str) -> bytes | None:
+    """Return the key id of the first signature in a note that states this key name, if no trusted key has its id.
+
+    Return None if a signature states the id of a trusted key, even with another name: that key must have signed.
+    """
+    _, lines = _split_note(note)
+    signatures = [_split_signature_line(line) for line in lines]
+    trusted = {key.key_id for key in keys}
+    if any(key_id in trusted for _, key_id, _ in signatures):
+        return None
+    return next((key_id for stated, key_id, signature in signatures if stated == name and signature), None)
 
 
 def _split_note(note: bytes) -> tuple[str, Sequence[str]]:
@@ -186,6 +234,16 @@ def _decode_base64(text: str) -> bytes:
 
 def _parse_signature(line: str, key: VerifierKey) -> bytes | None:
     """Parse the signature in a signature line of a note; return None if the line belongs to another key."""
+    name, key_id, signature = _split_signature_line(line)
+    return signature if key_id == key.key_id and key.name in ("", name) else None
+
+
+def _split_signature_line(line: str) -> tuple[str, bytes, bytes]:
+    """Return the key name, the key id and the signature of a signature line of a note.
+
+    Raises:
+        NoteError: the line is not a signature line.
+    """
     name, _, encoded = line.removeprefix(_DASH).partition(" ")
     if not line.startswith(_DASH) or not encoded:
         raise NoteError("the checkpoint is not a signed note")
@@ -193,7 +251,7 @@ def _parse_signature(line: str, key: VerifierKey) -> bytes | None:
         decoded = _decode_base64(encoded)
     except ValueError:
         raise NoteError("the checkpoint is not a signed note") from None
-    return decoded[4:] if decoded[:4] == key.key_id and key.name in ("", name) else None
+    return name, decoded[:4], decoded[4:]
 
 
 def _parse_checkpoint(text: str) -> CheckpointContent:

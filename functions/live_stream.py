@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from shared.auth.principals import CredentialKind, Principal
 from shared.auth.rights import AccessRight
 from shared.errors import Kind, WorkspaceError
+from shared.http import versions
 from shared.http.messages import Reply, Request, build_json_reply
 from shared.http.operation_docs import DocumentedReply, OperationDocs
 from shared.http.operations import Access, Call, Group
@@ -26,6 +27,7 @@ from shared.wiring import services
 GROUP = Group("live-stream")
 ROUTE = "oi-api/live-stream"
 CONNECT, CONNECTED, DISCONNECTED = "connect", "connected", "disconnected"
+_VERSION = versions.HEADER.lower()
 _TYPE, _STATE = "ce-type", "ce-connectionstate"
 _SYSTEM = "azure.webpubsub.sys."
 _CREDENTIALS = frozenset({TOKEN_PARAMETER, "access_token"})
@@ -236,6 +238,8 @@ def _to_stream_request(event: ConnectEvent, headers: Mapping[str, str]) -> Reque
         "sec-websocket-protocol": found.subprotocol,
         CONNECTION_ID: headers.get(CONNECTION_ID, ""),
     }
+    if _VERSION in client_headers:
+        request_headers[_VERSION] = client_headers[_VERSION]
     request_id = client_headers.get("x-request-id") or headers.get("x-request-id", "")
     query = [(name, value) for name, values in event.query.items() for value in values if name not in _CREDENTIALS]
     return Request("GET", f"/{ROUTE}", urlencode(query), request_headers | {"x-request-id": request_id}, b"")

@@ -4,8 +4,8 @@ To use this protocol, serve with ``uvicorn.Config(..., ws=FrameSocket, ws_per_me
 """
 
 import socket
-from collections.abc import Callable
-from typing import cast
+from collections.abc import Callable, Sequence
+from typing import ClassVar, cast
 
 from uvicorn._types import ASGISendEvent
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
@@ -40,6 +40,9 @@ _KERNEL_BYTES = 256 * 1024
 
 class FrameSocket(WebSocketsSansIOProtocol):
     """WebSocket of one client (RFC 6455) to which serialised frames can be written directly."""
+
+    rejection_headers: ClassVar[Sequence[tuple[bytes, bytes]]] = ()
+    """Headers that a subclass adds to the replies to invalid handshakes."""
 
     _on_writable: Callable[[], None] | None = None
 
@@ -161,7 +164,8 @@ class FrameSocket(WebSocketsSansIOProtocol):
     def _reject_handshake(self, error: WorkspaceError, handshake: Request | None) -> None:
         """Reply to an invalid handshake with an HTTP error and close the connection."""
         self.handshake_initiated = self.handshake_complete = self.close_sent = True
-        self.transport.write(serialize_reply(build_handshake_error_reply(error, handshake), self.default_headers))
+        reply = build_handshake_error_reply(error, handshake)
+        self.transport.write(serialize_reply(reply, [*self.default_headers, *self.rejection_headers]))
         self.transport.close()
 
     def _write_pending_frames(self) -> None:

@@ -28,6 +28,7 @@ from local.http_server.error_replies import choose_request_id
 from local.http_server.request_head import check_host
 from shared.backends.embedded.hub import HubReader
 from shared.errors import WorkspaceError
+from shared.http import versions
 from shared.live_stream.filters import StreamFilters
 from shared.live_stream.history import History
 from shared.live_stream.replay import IngestionProgress, Replay
@@ -50,6 +51,7 @@ REFUSAL_SECONDS: Final = 1.0
 """Delay in seconds of a 429 reply, so that a client that retries immediately cannot overload the host."""
 
 _EVENTS = f"{ROUTE}/events"
+_VERSION_HEADER: Final = versions.HEADER.lower().encode()
 _CLIENTS, _API = "/client/hubs/", "/api/hubs/"
 _LIMITS = frozenset({"ratelimit", "ratelimit-policy"})
 _REPLACED = frozenset({b"authorization", MOVED_HEADER.encode(), b"x-request-id"})
@@ -224,7 +226,7 @@ class LiveStreamGateway:
             await serve(scope, receive, send)
         elif path.startswith(_CLIENTS):
             await self._service(scope, receive, send)
-        elif path.rstrip("/").lower() == ROUTE:
+        elif path == ROUTE:
             await self._forward_client(scope, receive, send)
         else:
             await self._app(*_to_plain_request(scope, receive, send))
@@ -232,11 +234,16 @@ class LiveStreamGateway:
     async def _forward_client(self, scope: Message, receive: Receive, send: Send) -> None:
         """Forward a WebSocket handshake to the emulator, with the path and headers that a gateway sends on Azure."""
         given_id = choose_request_id(scope["headers"])
+
+        async def send_with_version(message: Message) -> None:
+            _add_version_header(message)
+            await send(message)
+
         try:
             check_host(scope["headers"], scope["http_version"])
         except WorkspaceError as error:
             await receive()
-            await reject_handshake(scope, send, error)
+            await reject_handshake(scope, send_with_version, error)
             return
         headers = [(name, value) for name, value in scope["headers"] if name not in _REPLACED]
         moved = [(MOVED_HEADER.encode(), value) for name, value in scope["headers"] if name == b"authorization"]
@@ -256,13 +263,22 @@ class LiveStreamGateway:
                 await turn.aclose()
                 if message.get("status") == HTTPStatus.TOO_MANY_REQUESTS:
                     await asyncio.sleep(REFUSAL_SECONDS)
-                await send(message)
+                await send_with_version(message)
 
             await self._service({**scope, **led}, receive, send_reply)
 
 
 def _change_client_count(change_of_count: int) -> None:
     change_level_metric("workspace.live.clients", change_of_count)
+
+
+def _add_version_header(message: Message) -> None:
+    """Add the header with the API version to an ASGI message that begins the reply to a handshake, if it is missing."""
+    if message["type"] in ("websocket.accept", "websocket.http.response.start"):
+        headers = list(message.get("headers", ()))
+        if all(name != _VERSION_HEADER for name, _ in headers):
+            headers.append((_VERSION_HEADER, versions.CURRENT.encode()))
+        message["headers"] = headers
 
 
 def _to_plain_request(scope: Message, receive: Receive, send: Send) -> tuple[Message, Receive, Send]:

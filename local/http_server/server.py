@@ -10,10 +10,10 @@ import contextlib
 import resource
 import socket
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import Enum, auto
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
@@ -34,6 +34,7 @@ from local.http_server.error_replies import (
 )
 from local.http_server.request_head import HeadSizeCounter, split_target
 from shared.errors import Kind, WorkspaceError
+from shared.http import versions
 from shared.http.messages import Reply
 from shared.observability.logs import fields, get_logger
 
@@ -75,6 +76,14 @@ class LimitedConfig(uvicorn.Config):
     limits: ConnectionLimits
     idle_order: "OrderedDict[HttpConnection, None]"
     """Connections without WebSockets, longest idle first."""
+
+
+class _StreamSocket(FrameSocket):
+    """WebSocket whose rejections state the API version, because the only public route with a WebSocket is versioned."""
+
+    rejection_headers: ClassVar[Sequence[tuple[bytes, bytes]]] = (
+        (versions.HEADER.encode(), versions.CURRENT.encode()),
+    )
 
 
 class _Stage(Enum):
@@ -395,7 +404,7 @@ def _build_config(
     config = LimitedConfig(
         app,
         http=HttpConnection,
-        ws=FrameSocket if web_sockets else "none",
+        ws=_StreamSocket if web_sockets else "none",
         ws_max_size=MAX_MESSAGE_BYTES,
         ws_ping_interval=PING_SECONDS,
         ws_ping_timeout=PING_SECONDS,

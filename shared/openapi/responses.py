@@ -197,7 +197,10 @@ _PROBLEM_HEADERS = {
             "Content encodings that the operation accepts; missing if the media type is the cause.", required=False
         )
     },
-    426: {"Upgrade": _build_header("`websocket`.")},
+    426: {
+        "Upgrade": _build_header("`websocket`."),
+        "Sec-WebSocket-Version": _build_header("Supported version, if the request has another one.", required=False),
+    },
     429: {"Retry-After": _build_header("Seconds to wait.")},
     503: {"Retry-After": _build_header("Seconds to wait; missing if waiting does not help.", required=False)},
     507: {"Retry-After": _build_header("Seconds to wait; missing if waiting does not help.", required=False)},

@@ -14,6 +14,7 @@ import httpx
 import pytest
 from websockets.exceptions import ConnectionClosed
 
+from shared.http.versions import CURRENT
 from shared.timestamps import now
 from tests.service.local_service import Service, check_failing_fields, check_problem, query_rows, wait_until
 from tests.service.stream_client import (
@@ -27,6 +28,12 @@ from tests.service.stream_client import (
 )
 
 _NUMBERS = count()
+HANDSHAKE = {
+    "Connection": "Upgrade",
+    "Upgrade": "websocket",
+    "Sec-WebSocket-Version": "13",
+    "Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ==",
+}
 
 
 def create_message_id(prefix: str = "live-stream") -> str:
@@ -238,6 +245,35 @@ async def test_handshake_replies_have_rate_limit_headers(service: Service) -> No
         assert not [name for name in details if name.lower().startswith("ce-")]
     refused = await read_rejection(build_stream_url(service, connection="nothing"), bearer)
     assert refused.headers["ratelimit"].startswith('"default";r=')
+
+
+async def test_handshake_replies_state_the_api_version(service: Service) -> None:
+    """Each reply to a WebSocket handshake states the API version; a handshake with an unknown version gets 400."""
+    bearer = request_token(service, "viewer@t")
+    url = build_stream_url(service)
+    async with connect_stream(url, bearer) as listener:
+        assert listener.response is not None
+        assert listener.response.headers.get_all("Oi-Version") == [CURRENT]
+    assert (await read_rejection(url)).headers.get_list("oi-version") == [CURRENT]
+    credential = {"Authorization": f"Bearer {bearer}"}
+    client = service.create_anonymous_client()
+    for method, headers, status in (
+        ("GET", HANDSHAKE | {"Sec-WebSocket-Version": "12"}, 426),
+        ("GET", HANDSHAKE | {"Sec-WebSocket-Key": "x"}, 400),
+        ("GET", HANDSHAKE | {"Host": "a b"}, 400),
+        ("POST", HANDSHAKE, 405),
+        ("GET", HANDSHAKE | {"Oi-Version": "2020-01-01"}, 400),
+    ):
+        reply = client.request(method, "/oi-api/live-stream", headers=headers | credential)
+        assert (reply.status_code, reply.headers.get_list("oi-version")) == (status, [CURRENT])
+
+
+@pytest.mark.parametrize("path", ["/oi-api/live-stream/", "/OI-API/live-stream", "/oi-api/live-streams"])
+async def test_the_address_of_the_live_stream_is_exact(service: Service, path: str) -> None:
+    """An address that differs from the live stream's gets 404, with and without a WebSocket handshake."""
+    bearer = request_token(service, "viewer@t")
+    check_problem(service.create_anonymous_client(bearer=bearer).get(path), 404, "ROUTE_NOT_FOUND")
+    check_problem(await read_rejection(f"{service.url.replace('http', 'ws', 1)}{path}", bearer), 404, "ROUTE_NOT_FOUND")
 
 
 async def test_a_rejected_handshake_is_logged_as_one_request(own_module_service: Service) -> None:

@@ -81,7 +81,8 @@ class _ToolNames:
         """Return the approved queries by the names of their tools."""
         if catalog is not self._catalog:
             approved = {key: stored for key, stored in catalog.queries.items() if stored.value.approval is not None}
-            names = assign_unique_names(approved, "warm_query_")
+            # Drafts have names as well, so that an approval does not change the name of another tool.
+            names = assign_unique_names(catalog.queries, "warm_query_")
             self._names = {names[lookup]: approved[lookup].value for lookup in sorted(approved)}
             self._catalog = catalog
         return self._names

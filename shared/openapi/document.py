@@ -259,7 +259,8 @@ def _build_query_paths(
     queries = list_approved_queries(catalog)
     if any(columns.get(query.lookup) is not None for query in queries):
         register_query_summary_schema(schemas)
-    ids = assign_unique_names({query.lookup: catalog.queries[query.lookup] for query in queries}, "warmQuery_")
+    # Drafts have ids as well, so that an approval does not change the id of another query.
+    ids = assign_unique_names(catalog.queries, "warmQuery_")
     for query in queries:
         created = build_query_operation(shared, query, ids[query.lookup], columns.get(query.lookup))
         yield build_query_path(query), {"get": created}
@@ -270,8 +271,8 @@ def _build_telemetry_paths(
 ) -> Iterator[tuple[str, Mapping[str, Schema]]]:
     shared, binding = build_operation(accept, schemas), principal.binding
     described = {lookup: stored for lookup, stored in catalog.connections.items() if stored.value.signals}
-    # The ids depend on connections that the caller cannot use, so that each id is the same for every caller.
-    ids = assign_unique_names(described, "telemetry_")
+    # All connections have ids, so that each id is the same for every caller, and with or without signals of others.
+    ids = assign_unique_names(catalog.connections, "telemetry_")
     for lookup, stored in described.items():
         if binding is None or lookup in binding.connections:
             created = build_telemetry_operation(shared, stored.value, ids[lookup])

@@ -133,3 +133,13 @@ def test_operation_ids_are_the_same_for_every_caller() -> None:
     bound = replace(caller, binding=TelemetryBinding(("x_y",)))
     path = "/oi-api/telemetry/x_y"
     assert list_operation_ids(bound, catalog)[path] == list_operation_ids(caller, catalog)[path]
+
+
+def test_an_approval_does_not_change_other_operation_ids() -> None:
+    """The operation id of a query does not depend on the approval of an older query with a similar lookup."""
+    approved = build_catalog("x-y", "x_y")
+    older = approved.queries["x-y"]
+    draft = replace(older, value=older.value.model_copy(update={"approval": None}))
+    with_draft = replace(approved, queries={**approved.queries, "x-y": draft})
+    caller, path = replace(CALLER, rights=frozenset(AccessRight)), "/oi-api/warm-queries/x_y"
+    assert list_operation_ids(caller, with_draft)[path] == list_operation_ids(caller, approved)[path]

@@ -63,8 +63,11 @@ test("a key gives a short token with one right, which signs until it is too old"
   vi.advanceTimersByTime(61_000);
   expect(findRecentSignIn(ANN, RIGHT, 0)).toBeUndefined();
   expect(findRecentSignIn(ANN, RIGHT, 300)).toBe(opened);
+  expect(findRecentSignIn(ANN, RIGHT, 3600)).toBe(opened);
   vi.advanceTimersByTime(240_000);
   expect(findRecentSignIn(ANN, RIGHT, 300)).toBeUndefined();
+  // Its token is valid for five minutes.
+  expect(findRecentSignIn(ANN, RIGHT, 3600)).toBeUndefined();
 });
 
 test("a key of another person, a text that is no key, and a sign-in without a time sign nothing", async () => {

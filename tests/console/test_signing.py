@@ -14,6 +14,7 @@ from playwright.sync_api import Locator, Page, expect
 
 from tests.console.test_amendments import AMENDMENTS, create_amendment, open_pending_amendments
 from tests.console.test_sign_in_entra import AUDIENCE, CLIENT, MEMBER, TENANT, StandInEntra, open_sign_in_page
+from tests.console.test_typed_text import reply_with_expired_token
 from tests.console.visits import Console, open_console
 from tests.service.local_service import Service, check_problem
 from tests.service.test_signatures import replace_signature_policy
@@ -130,6 +131,25 @@ def test_an_amendment_is_signed_with_the_key_typed_again(signing_console: Consol
     assert signing_console.service.read_api_key(ANN) not in json.dumps(
         page.evaluate("({...sessionStorage, ...localStorage})")
     )
+
+
+def test_an_expired_sign_in_for_a_signature_is_repeated(signing_console: Console) -> None:
+    """If the token of a signature's sign-in has expired, the dialog requests the key again and keeps its text."""
+    create_amendment(signing_console.service.create_client(EDITOR), "expired sign-in")
+    signing_console.expected.append("401")
+    dialog = open_decision_dialog(signing_console.sign_in(ANN), "expired sign-in", "Approve")
+    page = signing_console.page
+    page.route(re.compile("/approve"), reply_with_expired_token, times=1)
+    dialog.get_by_label("Statement").fill("I read it myself.")
+    field = dialog.get_by_label(re.compile("your API key", re.IGNORECASE))
+    field.fill(signing_console.service.read_api_key(ANN))
+    field.press("Enter")
+    expect(dialog.get_by_role("alert")).to_contain_text("Token has expired")
+    expect(field).to_have_value("")
+    field.fill(signing_console.service.read_api_key(ANN))
+    field.press("Enter")
+    expect(page.get_by_role("heading", name="No pending amendments")).to_be_visible()
+    expect(open_decided_entity(page)).to_contain_text("I read it myself.")
 
 
 def test_the_fifth_rejected_attempt_locks_the_member_out(signing_console: Console) -> None:

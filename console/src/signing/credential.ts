@@ -67,10 +67,11 @@ const NO_TIME =
   "The identity provider did not report when you signed in. Sign with an API key, or ask an administrator to add the " +
   "optional claim auth_time to the app registration.";
 
-/** Returns the latest sign-in for signatures if it is still recent enough for another one. */
+/** Returns the latest sign-in for signatures if it is recent enough for another one, and its token has not expired. */
 export function findRecentSignIn(who: Identity, right: Right, maxAgeSeconds: number): RecentSignIn | undefined {
   const usable = recent && recent.principal === who.principal && recent.right === right;
-  return usable && isRecent(recent?.receivedAt, maxAgeSeconds || SINGLE_USE_SECONDS) ? recent : undefined;
+  const seconds = Math.min(maxAgeSeconds || SINGLE_USE_SECONDS, TOKEN_MINUTES * 60);
+  return usable && isRecent(recent?.receivedAt, seconds) ? recent : undefined;
 }
 
 /** Forgets the latest sign-in for signatures: it was refused, or it may sign once only. */

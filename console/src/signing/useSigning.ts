@@ -89,12 +89,13 @@ export function useSigning(decision: SignedDecision): Signing {
       await goToEntra(credential.entra, { signs: decision.right, hash: decision.address });
     }
   };
-  const handleRefusal = (code: string) => {
+  const handleRefusal = ({ code, status }: ApiError) => {
     if (CHANGED_POLICY.includes(code)) {
       setDemanded((before) => before || code === "SIGNATURE_REQUIRED");
       reload();
     }
-    if (SIGN_IN_AGAIN.includes(code)) {
+    // The token of the sign-in can expire or be revoked while the sign-in is still recent enough.
+    if (status === 401 || SIGN_IN_AGAIN.includes(code)) {
       forgetRecentSignIn();
       setRefused(true);
     }
@@ -110,7 +111,7 @@ export function useSigning(decision: SignedDecision): Signing {
     try {
       return await (required ? sign(work) : work(api, undefined));
     } catch (error) {
-      handleRefusal(error instanceof ApiError ? error.code : "");
+      if (error instanceof ApiError) handleRefusal(error);
       throw error;
     }
   };

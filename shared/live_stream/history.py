@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
+from shared.errors import WorkspaceError
 from shared.runtime import SYSTEM_RUNTIME, Runtime
 from shared.telemetry.impulses import encode_impulse_from_texts
 from shared.timestamps import format_rfc3339, parse_rfc3339
@@ -13,6 +14,12 @@ from shared.warm_queries.results import to_row_objects
 
 PAGE_ROWS: Final = 5_000
 TIMEOUT_SECONDS = 60
+_SHORTER: Final = 5
+"""Factor by which a page is shorter after the engine has rejected its size."""
+
+_LEAST_PAGE_ROWS: Final = 40
+"""Number of rows of a page that the engine always accepts, because a message has at most 256 KiB."""
+
 _SLICE_ROWS: Final = 500
 """Number of rows that are converted in one call; other work can use the worker thread between the calls."""
 
@@ -77,41 +84,45 @@ class History:
             WorkspaceError: any error of the engine.
         """
         while connections:
-            page = await self._read_page(connections, since, until)
+            page, is_last = await self._read_page(connections, since, until)
             if page:
                 yield page
-            if len(page) < self._page_rows:
+            if is_last:
                 return
             if page[-1].timestamp > since:
                 since = page[-1].timestamp
                 continue
             next_timestamp = since + _MICROSECOND
-            async for next_page in self._read_next_pages(connections, since, min(next_timestamp, until)):
+            async for next_page in self._read_next_pages(connections, since, min(next_timestamp, until), len(page)):
                 yield next_page
             since = next_timestamp
 
     async def _read_next_pages(
-        self, connections: Sequence[str], since: datetime, until: datetime
+        self, connections: Sequence[str], since: datetime, until: datetime, skipped_rows: int
     ) -> AsyncIterator[list[StoredImpulse]]:
         """Yield the pages after the first page of a time range; the engine sorts the whole range for each page."""
-        skipped_rows = self._page_rows
-        while True:
-            page = await self._read_page(connections, since, until, skipped_rows)
+        is_last = False
+        while not is_last:
+            page, is_last = await self._read_page(connections, since, until, skipped_rows)
             if page:
                 yield page
-            if len(page) < self._page_rows:
-                return
-            skipped_rows += self._page_rows
+            skipped_rows += len(page)
 
     async def _read_page(
         self, connections: Sequence[str], since: datetime, until: datetime, skipped_rows: int = 0
-    ) -> list[StoredImpulse]:
-        lookups = ", ".join(f'"{connection}"' for connection in connections)
-        skip = _SKIP.format(count=skipped_rows) if skipped_rows else ""
-        text = _QUERY.format(connections=lookups, skip=skip, rows=self._page_rows)
-        bounds = {name: f"datetime({format_rfc3339(instant)})" for name, instant in ((_FROM, since), (_TO, until))}
-        query = EngineQuery(text, bounds, self._page_rows, TIMEOUT_SECONDS)
-        return await self._convert_result(await self._engine.execute(query))
+    ) -> tuple[list[StoredImpulse], bool]:
+        """Return a page, and whether it is the last one; large messages make a page shorter."""
+        rows = self._page_rows
+        while True:
+            query = _build_query(connections, since, until, skipped_rows, rows)
+            try:
+                page = await self._convert_result(await self._engine.execute(query))
+            except WorkspaceError as error:
+                if error.code != "QUERY_TOO_LARGE" or rows <= _LEAST_PAGE_ROWS:
+                    raise
+                rows = max(rows // _SHORTER, _LEAST_PAGE_ROWS)
+                continue
+            return page, len(page) < rows
 
     async def _convert_result(self, result: EngineResult) -> list[StoredImpulse]:
         impulses: list[StoredImpulse] = []
@@ -120,6 +131,16 @@ class History:
             size = result.size * len(rows) // len(result.rows)
             impulses += await self._runtime.run_in_thread_if_large(size, _to_stored_impulses, result.columns, rows)
         return impulses
+
+
+def _build_query(
+    connections: Sequence[str], since: datetime, until: datetime, skipped_rows: int, rows: int
+) -> EngineQuery:
+    lookups = ", ".join(f'"{connection}"' for connection in connections)
+    skip = _SKIP.format(count=skipped_rows) if skipped_rows else ""
+    text = _QUERY.format(connections=lookups, skip=skip, rows=rows)
+    bounds = {name: f"datetime({format_rfc3339(instant)})" for name, instant in ((_FROM, since), (_TO, until))}
+    return EngineQuery(text, bounds, rows, TIMEOUT_SECONDS)
 
 
 def _to_stored_impulses(columns: Sequence[Column], rows: Sequence[Sequence[Any]]) -> list[StoredImpulse]:

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from shared.errors import Kind, WorkspaceError
 from shared.live_stream.history import History
 from shared.runtime import LARGE, Runtime
 from shared.timestamps import format_rfc3339
@@ -28,6 +29,7 @@ class Engine:
         limits: maximum number of rows of each query.
         payload: payload of all messages; None for a null.
         row_bytes: size of each row in the engine's reply.
+        most_rows: number of rows above which the result is too large.
     """
 
     def __init__(self, *seconds: int) -> None:
@@ -36,6 +38,7 @@ class Engine:
         self.texts: list[str] = []
         self.payload: str | None = '{"n":1}'
         self.row_bytes = 0
+        self.most_rows = 10_000
 
     async def execute(self, query: EngineQuery) -> EngineResult:
         """Return the messages between the query's bounds, without the rows that the query skips."""
@@ -52,6 +55,8 @@ class Engine:
             if since <= at < until
         ][int(skipped[1]) if skipped else 0 :]
         page = rows[: query.max_records]
+        if len(page) > self.most_rows:
+            raise WorkspaceError(Kind.INVALID, "QUERY_TOO_LARGE", "The result is too large.")
         return EngineResult(COLUMNS, page, 0.0, size=len(page) * self.row_bytes)
 
     async def ping(self) -> None:
@@ -76,6 +81,24 @@ async def test_many_messages_of_one_time_are_read_in_pages_of_the_same_size(coun
     pages = await read_pages(engine, 2)
     assert list(dict.fromkeys(name for page in pages for name in page)) == [f"m{number}" for number in range(count + 2)]
     assert set(engine.limits) == {2}
+
+
+@pytest.mark.parametrize("seconds", [list(range(500)), [0] * 500], ids=["different-times", "one-time"])
+async def test_pages_of_large_messages_are_shorter(seconds: list[int]) -> None:
+    """If the engine rejects the size of a page, shorter pages contain all messages."""
+    engine = Engine(*seconds)
+    engine.most_rows = 100
+    pages = await read_pages(engine, 5_000)
+    assert list(dict.fromkeys(name for page in pages for name in page)) == [f"m{number}" for number in range(500)]
+    assert max(map(len, pages)) <= 100
+
+
+async def test_a_page_that_is_always_too_large_is_an_error() -> None:
+    """If the engine rejects even the shortest page, the replay fails instead of asking forever."""
+    engine = Engine(0, 1)
+    engine.most_rows = 1
+    with pytest.raises(WorkspaceError, match="too large"):
+        await read_pages(engine, 5_000)
 
 
 async def test_payloads_are_copied() -> None:

@@ -462,7 +462,9 @@ def test_a_filtered_chain_has_a_proof_for_each_record(
     proofs = json.loads(files[entry["proof"]])
     assert [proof["leafIndex"] for proof in proofs] == [1, 3, 5]
     assert verify_bundle(tmp_path, filtered_bundle, "--key", load_verifier_key(service_with_records)) == 0
-    assert "completeness is not verified" in capsys.readouterr().out
+    printed = capsys.readouterr().out
+    assert "completeness is not verified" in printed
+    assert 'filters according to the manifest, which is not signed: entityId="E-1"' in printed
 
 
 def test_a_bundle_filter_that_excludes_nothing_leaves_the_chain_complete(service_with_records: Service) -> None:

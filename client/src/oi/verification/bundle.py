@@ -92,6 +92,8 @@ def verify_bundle(path: Path, keys: Sequence[VerifierKey], workspace: str | None
     if not keys:
         fingerprint = hashlib.sha256(enclosed.spki).hexdigest()
         result.lines.append(f"enclosed key {enclosed.name}, SHA-256 {fingerprint}: key not independently confirmed")
+    if used := [f"{name}={_quote_text(value)}" for name, value in manifest["filters"].items() if value]:
+        result.lines.append(f"filters according to the manifest, which is not signed: {', '.join(used)}")
     trusted = _TrustedKeys(keys or [enclosed, *load_enclosed_keys(files)], are_enclosed=not keys)
     receipts = group_receipts(files)
     for number, entry in enumerate(manifest["chains"], start=1):

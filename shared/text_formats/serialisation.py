@@ -4,6 +4,7 @@ One call of the serialiser holds the interpreter lock until the whole value is s
 threads can run. :func:`shared.text_formats.large_json.parse_json_in_slices` is the counterpart for parsing.
 """
 
+import io
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
@@ -17,13 +18,13 @@ from shared.timestamps import format_rfc3339
 
 _OPTIONS: Final = orjson.OPT_UTC_Z | orjson.OPT_NON_STR_KEYS
 
-_MOST_VALUES: Final = 10_000
-"""Number of values that are serialised in one call; a text counts as one value for every 16 characters."""
+_MAX_VALUES_PER_CALL: Final = 10_000
+"""Number of values that are serialised in one call; a text counts as one more value for every 16 characters."""
 _CHARACTERS_PER_VALUE: Final = 16
 _ROWS_PER_CALL: Final = 250
-"""Number of rows without large values that are serialised in one call."""
-_LONG_ROW: Final = 512
-"""Average number of characters of a row from which the values of each row are counted."""
+"""Number of rows that are serialised in one call if the whole result is short."""
+_SHORT_RESULT: Final = 256 * 1024
+"""Size of a result that has no value that is too large for one call."""
 
 
 def serialise_json(value: Any) -> bytes:
@@ -46,10 +47,10 @@ def serialise_rows(rows: Sequence[Any], text_size: int) -> Iterator[bytes]:
         rows: rows as JSON values.
         text_size: size of the JSON text from which the rows were parsed, in characters or bytes.
     """
-    if text_size > _LONG_ROW * len(rows):
+    if text_size > _SHORT_RESULT:
         yield from _serialise_elements(rows)
         return
-    # Counting the values of short rows would take longer than their serialisation.
+    # The values of a short result need not be counted.
     for start in range(0, len(rows), _ROWS_PER_CALL):
         if start:
             yield b","
@@ -74,7 +75,7 @@ def _group_elements(elements: Iterable[Any]) -> Iterator[list[Any]]:
     values = 0
     for element in elements:
         count = _count_values(element)
-        if group and values + count > _MOST_VALUES:
+        if group and values + count > _MAX_VALUES_PER_CALL:
             yield group
             group, values = [], 0
         group.append(element)
@@ -84,7 +85,7 @@ def _group_elements(elements: Iterable[Any]) -> Iterator[list[Any]]:
 
 
 def _serialise_value(value: Any) -> Iterator[bytes]:
-    if not isinstance(value, dict | list) or _count_values(value) <= _MOST_VALUES:
+    if not isinstance(value, dict | list) or _count_values(value) <= _MAX_VALUES_PER_CALL:
         yield serialise_json(value)
     elif isinstance(value, list):
         yield b"["
@@ -99,26 +100,32 @@ def _serialise_value(value: Any) -> Iterator[bytes]:
 
 
 def to_json_text(value: Any) -> str:
-    """Convert a JSON value to text as ``json.dumps`` does, without spaces and without escapes of other alphabets."""
-    if _count_values(value) <= _MOST_VALUES:
+    """Convert a JSON value to text as ``json.dumps`` does, without spaces and with unescaped non-ASCII characters."""
+    if _count_values(value) <= _MAX_VALUES_PER_CALL:
         return _ENCODER.encode(value)
     # The encoder writes the parts of a value one by one in Python code, which other threads can interrupt.
-    return "".join(_ENCODER.iterencode(value))
+    text = io.StringIO()
+    text.writelines(_ENCODER.iterencode(value))
+    return text.getvalue()
 
 
 _ENCODER: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 
 
 def _count_values(value: Any) -> int:
-    """Return the number of values in a JSON value; stop counting above the number for one call."""
-    count, waiting = 0, [value]
-    while waiting and count <= _MOST_VALUES:
-        each = waiting.pop()
-        count += 1
-        if isinstance(each, dict):
-            waiting.extend(islice(each.values(), _MOST_VALUES))
-        elif isinstance(each, list):
-            waiting.extend(islice(each, _MOST_VALUES))
-        elif isinstance(each, str):
-            count += len(each) // _CHARACTERS_PER_VALUE
+    """Return the number of values in a JSON value, with long texts and names; stop above the number for one call."""
+    count = 0
+    waiting: list[Iterable[Any]] = [(value,)]
+    while waiting and count <= _MAX_VALUES_PER_CALL:
+        for each in waiting.pop():
+            kind = type(each)
+            count += 1
+            if kind is str:
+                count += len(each) // _CHARACTERS_PER_VALUE
+            elif kind is list:
+                waiting.append(islice(each, _MAX_VALUES_PER_CALL))
+            elif kind is dict:
+                names = islice(each, _MAX_VALUES_PER_CALL)
+                count += sum(map(len, names)) // _CHARACTERS_PER_VALUE
+                waiting.append(islice(each.values(), _MAX_VALUES_PER_CALL))
     return count

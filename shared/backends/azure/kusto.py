@@ -79,7 +79,7 @@ def _create_reply_class(runtime: Runtime) -> type[aiohttp.ClientResponse]:
         async def json(self, **_: Any) -> Any:
             """Parse the body as JSON; return None for an empty body."""
             body = await self.read()
-            if not body.strip():
+            if not body or body.isspace():
                 return None
             with pause_garbage_collection(len(body)):
                 parsed = await runtime.run_in_thread_if_large(len(body), _parse_body, body, self.get_encoding())

@@ -1,6 +1,7 @@
 """Tests of the serialisation of JSON values, and of serialising large values in slices."""
 
 import json
+import tracemalloc
 from datetime import UTC, datetime
 
 import pytest
@@ -38,7 +39,7 @@ def test_a_datetime_is_serialised_with_a_huge_integer() -> None:
 def test_rows_serialised_in_slices_have_the_same_values(rows: list[object], values: int, text_size: int) -> None:
     """The parts of a result's rows are together the JSON text of all rows, for slices of any size."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(serialisation, "_MOST_VALUES", values)
+        patch.setattr(serialisation, "_MAX_VALUES_PER_CALL", values)
         patch.setattr(serialisation, "_ROWS_PER_CALL", values + 1)
         text = b"[%b]" % b"".join(serialise_rows(rows, text_size))
     assert json.loads(text) == rows
@@ -48,7 +49,7 @@ def test_rows_serialised_in_slices_have_the_same_values(rows: list[object], valu
 def test_text_of_a_value_does_not_depend_on_its_size(value: object, values: int) -> None:
     """A large value, whose parts are written one by one, gets the text that a small value of this form has."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(serialisation, "_MOST_VALUES", values)
+        patch.setattr(serialisation, "_MAX_VALUES_PER_CALL", values)
         assert to_json_text(value) == json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
@@ -76,6 +77,37 @@ def test_a_large_cell_is_serialised_in_several_calls(cell: object, monkeypatch: 
     text = b"[%b]" % b"".join(serialise_rows(rows, len(json.dumps(rows))))
     assert json.loads(text) == rows
     assert max(lengths) <= 300_000
+
+
+@pytest.mark.parametrize(
+    "cell",
+    [list(range(60_000)), [2**70] * 20_000, {str(number) * 1_000: number for number in range(1_000)}],
+    ids=["numbers", "long-integers", "long-names"],
+)
+def test_a_large_cell_among_many_short_rows_is_serialised_alone(cell: object, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The size of a call depends on the rows in it, not on the average of all rows."""
+    counts: list[int] = []
+    serialise = serialise_json
+
+    def record_count(value: object) -> bytes:
+        counts.append(serialisation._count_values(value))
+        return serialise(value)
+
+    monkeypatch.setattr(serialisation, "serialise_json", record_count)
+    rows = [*({"N": number} for number in range(9_000)), {"Cell": cell}]
+    text = b"[%b]" % b"".join(serialise_rows(rows, len(json.dumps(rows))))
+    assert json.loads(text) == rows
+    assert max(counts) <= serialisation._MAX_VALUES_PER_CALL + 10
+
+
+def test_the_text_of_a_large_value_takes_little_memory() -> None:
+    """The conversion of a large value to text takes memory for a few copies of the text, not for each value."""
+    value = list(range(200_000))
+    tracemalloc.start()
+    text = to_json_text(value)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 10 * len(text)
 
 
 def test_rows_without_large_cells_are_serialised_together(monkeypatch: pytest.MonkeyPatch) -> None:

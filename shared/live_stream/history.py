@@ -14,11 +14,11 @@ from shared.warm_queries.results import to_row_objects
 
 PAGE_ROWS: Final = 5_000
 TIMEOUT_SECONDS = 60
-_SHORTER: Final = 5
-"""Factor by which a page is shorter after the engine has rejected its size."""
+_PAGE_SHRINK_FACTOR: Final = 5
+"""Divisor of the page size after the engine has rejected a page as too large."""
 
-_LEAST_PAGE_ROWS: Final = 40
-"""Number of rows of a page that the engine always accepts, because a message has at most 256 KiB."""
+_MIN_PAGE_ROWS: Final = 40
+"""Minimum number of rows of a page: 40 messages of 256 KiB, the maximum, are 10 MiB, which the engine accepts."""
 
 _SLICE_ROWS: Final = 500
 """Number of rows that are converted in one call; other work can use the worker thread between the calls."""
@@ -73,7 +73,7 @@ class History:
         """Yield pages of the stored messages of connections; two pages can contain the same message.
 
         A page starts at the last timestamp of the previous page, so the messages of this timestamp are repeated. If
-        they fill a whole page, the next pages contain the other messages of this timestamp.
+        a whole page has one timestamp, the following pages continue within this timestamp.
 
         Args:
             connections: lookups (ids in URLs) of the connections.
@@ -83,46 +83,47 @@ class History:
         Raises:
             WorkspaceError: any error of the engine.
         """
+        rows = self._page_rows
         while connections:
-            page, is_last = await self._read_page(connections, since, until)
+            page, rows = await self._read_page(connections, since, until, rows)
             if page:
                 yield page
-            if is_last:
+            if len(page) < rows:
                 return
             if page[-1].timestamp > since:
                 since = page[-1].timestamp
                 continue
             next_timestamp = since + _MICROSECOND
-            async for next_page in self._read_next_pages(connections, since, min(next_timestamp, until), len(page)):
+            async for next_page in self._read_next_pages(
+                connections, since, min(next_timestamp, until), rows, skipped_rows=len(page)
+            ):
                 yield next_page
             since = next_timestamp
 
     async def _read_next_pages(
-        self, connections: Sequence[str], since: datetime, until: datetime, skipped_rows: int
+        self, connections: Sequence[str], since: datetime, until: datetime, rows: int, skipped_rows: int
     ) -> AsyncIterator[list[StoredImpulse]]:
         """Yield the pages after the first page of a time range; the engine sorts the whole range for each page."""
-        is_last = False
-        while not is_last:
-            page, is_last = await self._read_page(connections, since, until, skipped_rows)
+        while True:
+            page, rows = await self._read_page(connections, since, until, rows, skipped_rows)
             if page:
                 yield page
+            if len(page) < rows:
+                return
             skipped_rows += len(page)
 
     async def _read_page(
-        self, connections: Sequence[str], since: datetime, until: datetime, skipped_rows: int = 0
-    ) -> tuple[list[StoredImpulse], bool]:
-        """Return a page, and whether it is the last one; large messages make a page shorter."""
-        rows = self._page_rows
+        self, connections: Sequence[str], since: datetime, until: datetime, rows: int, skipped_rows: int = 0
+    ) -> tuple[list[StoredImpulse], int]:
+        """Return a page of at most ``rows`` messages, and the page size that the engine accepted."""
         while True:
             query = _build_query(connections, since, until, skipped_rows, rows)
             try:
-                page = await self._convert_result(await self._engine.execute(query))
+                return await self._convert_result(await self._engine.execute(query)), rows
             except WorkspaceError as error:
-                if error.code != "QUERY_TOO_LARGE" or rows <= _LEAST_PAGE_ROWS:
+                if error.code != "QUERY_TOO_LARGE" or rows <= _MIN_PAGE_ROWS:
                     raise
-                rows = max(rows // _SHORTER, _LEAST_PAGE_ROWS)
-                continue
-            return page, len(page) < rows
+            rows = max(rows // _PAGE_SHRINK_FACTOR, _MIN_PAGE_ROWS)
 
     async def _convert_result(self, result: EngineResult) -> list[StoredImpulse]:
         impulses: list[StoredImpulse] = []

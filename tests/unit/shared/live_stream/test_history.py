@@ -91,6 +91,9 @@ async def test_pages_of_large_messages_are_shorter(seconds: list[int]) -> None:
     pages = await read_pages(engine, 5_000)
     assert list(dict.fromkeys(name for page in pages for name in page)) == [f"m{number}" for number in range(500)]
     assert max(map(len, pages)) <= 100
+    # The engine rejects a size only once.
+    assert engine.limits[:4] == [5_000, 1_000, 200, 40]
+    assert set(engine.limits[4:]) == {40}
 
 
 async def test_a_page_that_is_always_too_large_is_an_error() -> None:

@@ -1,8 +1,9 @@
 """Verification of Entra ID tokens, with which people sign in with their organisation's account."""
 
+import string
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Final
 
 import jwt
 
@@ -13,6 +14,7 @@ from shared.auth.principals import build_unauthenticated_error
 ALGORITHM = "RS256"
 _REQUIRED = ["iss", "aud", "iat", "nbf", "exp", "tid"]
 _INVALID = "The token is not valid."
+_ASCII_LOWER: Final = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)
 
 
 class EntraTokens:
@@ -105,16 +107,17 @@ def find_member(members: Iterable[TeamMember], claims: Mapping[str, Any]) -> Tea
     """Find the team member of a verified token: by object id, else by e-mail address.
 
     The claim ``email`` is used only if ``xms_edov`` or ``email_verified`` states that the provider has verified it,
-    because the owner of a directory can enter any text.
+    because the owner of a directory can enter any text. Only the case of ASCII letters is ignored. Unicode's case
+    folding would make different mailboxes equal, such as ``strauß`` and ``strauss``.
     """
     known = list(members)
-    object_id = str(claims.get("oid", "")).casefold()
+    object_id = _lower_ascii(str(claims.get("oid", "")))
     for member in known:
-        if object_id and member.oid is not None and member.oid.casefold() == object_id:
+        if object_id and member.oid is not None and _lower_ascii(member.oid) == object_id:
             return member
     verified = any(claims.get(name) in (True, "true", "1", 1) for name in ("xms_edov", "email_verified"))
-    email = str(claims.get("email", "")).casefold() if verified else ""
-    return next((member for member in known if email and member.oid is None and member.id.casefold() == email), None)
+    email = _lower_ascii(str(claims.get("email", ""))) if verified else ""
+    return next((member for member in known if email and member.oid is None and _lower_ascii(member.id) == email), None)
 
 
 def get_credential_id(claims: Mapping[str, Any]) -> str:
@@ -125,3 +128,7 @@ def get_credential_id(claims: Mapping[str, Any]) -> str:
 def get_token_expiry(claims: Mapping[str, Any]) -> datetime:
     """Return the time at which a verified Entra ID token expires."""
     return datetime.fromtimestamp(int(claims["exp"]), UTC)
+
+
+def _lower_ascii(text: str) -> str:
+    return text.translate(_ASCII_LOWER)

@@ -1,8 +1,9 @@
-"""Tests of Entra ID tokens of managed identities in the token versions 1.0 and 2.0."""
+"""Tests of the search for the member of an Entra ID token, and of the tokens of managed identities."""
 
 import pytest
 
-from shared.auth.entra import EntraTokens, ManagedIdentityTokens, list_audience_forms
+from shared.auth.entra import EntraTokens, ManagedIdentityTokens, find_member, list_audience_forms
+from shared.catalog.models import Member
 from tests.unit.shared.auth.targets import (
     AUDIENCE,
     ISSUER,
@@ -82,3 +83,23 @@ async def test_forged_signature_is_rejected(target: AttackTarget) -> None:
     """A token with a forged signature is rejected, although its version is read before the verification."""
     token = target.build_token_with_claims(ver="1.0", iss=V1_ISSUER, aud=CLIENT_ID)
     await assert_rejected(target, token[:-8] + "AAAAAAAA")
+
+
+@pytest.mark.parametrize(
+    ("member_id", "email", "is_same"),
+    [
+        ("ann@plant.example", "Ann@PLANT.example", True),
+        ("strauß@plant.example", "STRAUß@plant.example", True),
+        ("strauss@plant.example", "strauß@plant.example", False),
+        ("kiosk@plant.example", "\u212aiosk@plant.example", False),
+        ("kiosk@plant.example", "kio\u017fk@plant.example", False),
+        ("älva@plant.example", "Älva@plant.example", False),
+        ("älva@plant.example", "a\u0308lva@plant.example", False),
+        ("ann@plant.example", "\uff41nn@plant.example", False),
+    ],
+)
+def test_email_addresses_are_compared_by_code_points(member_id: str, email: str, *, is_same: bool) -> None:
+    """A verified address belongs to a member only if it has the same characters; ASCII letters match in any case."""
+    member = Member.model_validate({"id": member_id, "name": "A", "role": "Viewer"})
+    found = find_member([member], {"oid": "other", "email": email, "email_verified": True})
+    assert (found is member) is is_same

@@ -2,7 +2,7 @@
 
 import string
 from collections.abc import Iterable, Mapping
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 import jwt
@@ -10,10 +10,16 @@ import jwt
 from shared.auth import jose
 from shared.auth.ports import OpenIdProvider, TeamMember
 from shared.auth.principals import build_unauthenticated_error
+from shared.auth.tokens import CLOCK_TOLERANCE
 
 ALGORITHM = "RS256"
 _REQUIRED = ["iss", "aud", "iat", "nbf", "exp", "tid"]
 _INVALID = "The token is not valid."
+_BACKDATING: Final = timedelta(minutes=5)
+"""Time by which Entra ID sets ``iat`` and ``nbf`` before the issue of a token.
+
+In the example tokens of learn.microsoft.com/entra/identity-platform/access-tokens, ``exp`` is 65 minutes after ``iat``.
+"""
 _ASCII_LOWER: Final = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)
 
 
@@ -128,6 +134,11 @@ def get_credential_id(claims: Mapping[str, Any]) -> str:
 def get_token_expiry(claims: Mapping[str, Any]) -> datetime:
     """Return the time at which a verified Entra ID token expires."""
     return datetime.fromtimestamp(int(claims["exp"]), UTC)
+
+
+def get_latest_issue_time(claims: Mapping[str, Any]) -> datetime:
+    """Return the latest time, by the clock of this service, at which a verified Entra ID token can have been issued."""
+    return datetime.fromtimestamp(int(claims["iat"]), UTC) + _BACKDATING + CLOCK_TOLERANCE
 
 
 def _lower_ascii(text: str) -> str:

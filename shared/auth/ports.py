@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any, Final, Protocol
 
 from shared.auth.rights import AccessRight
@@ -61,8 +61,8 @@ class CredentialCutoff:
 
     Attributes:
         keys: time of the member's last removal; API keys created before it are invalid. None if there is no such time.
-        tokens: time at which the member was last disabled, enabled or removed; tokens issued before it are invalid.
-            None if there is no such time.
+        tokens: time at which the member was last disabled, enabled or removed; tokens of the service and of Entra ID
+            that were issued before it are invalid. None if there is no such time.
     """
 
     keys: datetime | None = None
@@ -70,6 +70,7 @@ class CredentialCutoff:
 
 
 NO_CUTOFF: Final = CredentialCutoff()
+_EARLIEST: Final = datetime.min.replace(tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,12 +94,13 @@ class Team:
 
     def has_token_ended(self, member_id: str, token_id: str) -> bool:
         """Return whether a token ended because its owner was disabled, enabled or removed after it was issued."""
-        cutoff = self.cutoffs.get(member_id, NO_CUTOFF).tokens
-        if cutoff is None:
-            return False
-        issued_at = read_issue_time(token_id)
         # Ids without a time are from before the first cutoff could be stored.
-        return issued_at is None or issued_at <= cutoff
+        return self.is_before_cutoff(member_id, read_issue_time(token_id) or _EARLIEST)
+
+    def is_before_cutoff(self, member_id: str, issued_at: datetime) -> bool:
+        """Return whether a member's tokens that were issued at this time have ended."""
+        cutoff = self.cutoffs.get(member_id, NO_CUTOFF).tokens
+        return cutoff is not None and issued_at <= cutoff
 
     def find_key_end_time(self, key: "ApiKey") -> datetime | None:
         """Return the time at which an API key became invalid, by its revocation or its member's removal.

@@ -21,14 +21,16 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from shared.auth import jose
-from shared.auth.authenticator import ACCURACY_SECONDS, MAX_WAITING, KeyUsageRecorder
-from shared.auth.ports import ApiKey
+from shared.auth.authenticator import ACCURACY_SECONDS, MAX_WAITING, Authenticator, KeyUsageRecorder
+from shared.auth.entra import EntraTokens
+from shared.auth.ports import ApiKey, CredentialCutoff
 from shared.auth.principals import CredentialKind, Principal
 from shared.auth.rights import ROLE_RIGHTS, AccessRight, Role
 from shared.backends.embedded.credentials import SCHEMA, SqliteCredentialStore
 from shared.backends.embedded.sqlite import SqliteDatabase
 from shared.errors import Kind, WorkspaceError
-from tests.unit.shared.auth.conftest import EDITOR, Workspace
+from tests.unit.shared.auth.conftest import EDITOR, Workspace, catch_error
+from tests.unit.shared.auth.targets import AUDIENCE, TENANT, OneKey, build_entra_target
 
 AT = datetime(2026, 1, 5, 8, tzinfo=UTC)
 WRITE_SECONDS = 0.1
@@ -382,3 +384,38 @@ async def test_expired_key_is_rejected(auth_workspace: Workspace) -> None:
         await auth_workspace.api_keys.issue_without_rights_check("test", EDITOR.id, "a key", expires_in_days=0)
     ).api_key
     await get_authentication_error(auth_workspace, f"Bearer {key}")
+
+
+@pytest.mark.parametrize(
+    ("minutes_before_cutoff", "is_accepted"), [(-1, True), (0, True), (5, True), (6, True), (8, False), (60, False)]
+)
+async def test_entra_tokens_from_before_the_cutoff_have_ended(
+    auth_workspace: Workspace, minutes_before_cutoff: int, *, is_accepted: bool
+) -> None:
+    """An Entra ID token from before its member was disabled stays invalid; a token that is issued later is accepted.
+
+    Entra ID sets `iat` five minutes before the issue, and the clocks differ by up to two minutes.
+    """
+    cutoff = datetime.now(UTC) - timedelta(minutes=2)
+    auth_workspace.team_now = dataclasses.replace(
+        auth_workspace.team_now, cutoffs={EDITOR.id: CredentialCutoff(tokens=cutoff)}
+    )
+    issued_at = int(cutoff.timestamp()) - 60 * minutes_before_cutoff
+    token = build_entra_target().build_token_with_claims(
+        email=EDITOR.id, email_verified=True, iat=issued_at, nbf=issued_at
+    )
+    authenticate = Authenticator(
+        auth_workspace,
+        auth_workspace.credentials,
+        auth_workspace.store,
+        auth_workspace.codec,
+        EntraTokens(OneKey(), TENANT, AUDIENCE),
+    )
+    if is_accepted:
+        assert (await authenticate(f"Bearer {token}", frozenset({CredentialKind.ENTRA}))).member_id == EDITOR.id
+    else:
+        error = await catch_error(authenticate(f"Bearer {token}", frozenset({CredentialKind.ENTRA})))
+        assert (error.kind, error.detail) == (
+            Kind.UNAUTHENTICATED,
+            "The token ended when its member was disabled; request a new token.",
+        )

@@ -43,3 +43,10 @@ def test_tokens_from_before_the_cutoff_have_ended(issued_at: datetime, *, has_en
     token_id = build_token_id(SYSTEM_RUNTIME, issued_at)
     assert team.has_token_ended("ann", token_id) is has_ended
     assert not team.has_token_ended("bob", token_id)
+
+
+def test_tokens_without_a_time_of_issue_have_ended() -> None:
+    """A token whose id contains no time of issue has ended if its member has a cutoff."""
+    team = Team("plant-a", {}, audited=True, cutoffs={"ann": CredentialCutoff(tokens=AT)})
+    assert team.has_token_ended("ann", "an older id")
+    assert not team.has_token_ended("bob", "an older id")

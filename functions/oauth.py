@@ -6,7 +6,7 @@ from decimal import Decimal
 from typing import Any, Final
 
 from functions.oauth_replies import NO_STORE, build_oauth_error_reply, build_token_reply
-from functions.public_address import get_public_url, has_known_host
+from functions.public_address import FORWARDED_SCHEME, get_public_url, has_known_host
 from functions.reply_docs import oauth as replies
 from functions.tokens import parse_minutes
 from shared.auth.principals import CredentialKind, Principal
@@ -35,7 +35,7 @@ async def authorization_server_metadata(call: Call) -> Reply:
     if not has_known_host(call.request):
         # A forged Host header must not become the issuer in a cached reply.
         raise build_invalid_request_error("Unknown Host header; use the address of this service.")
-    headers = {"Cache-Control": f"public, max-age={_SECONDS_TO_CACHE}"}
+    headers = {"Cache-Control": f"public, max-age={_SECONDS_TO_CACHE}", "Vary": FORWARDED_SCHEME}
     return build_json_reply(replies.build_server_metadata(get_public_url(call.request)), headers=headers)
 
 

@@ -11,18 +11,21 @@ from shared.http.problems import build_problem_reply
 from shared.wiring import services
 
 ANY_PORT: Final = ":*"
+FORWARDED_SCHEME: Final = "x-forwarded-proto"
 _PORT = re.compile(r"(.*):[0-9]{1,5}", re.DOTALL | re.ASCII)
 
 
 def get_public_url(request: Request) -> str:
     """Return the base URL for links in replies (scheme, host and port), without a trailing slash.
 
-    The setting ``PUBLIC_URL`` has priority, because a gateway can replace the Host header of the request.
+    The setting ``PUBLIC_URL`` has priority, because a gateway can replace the Host header of the request. Without it,
+    the scheme is the first value of ``X-Forwarded-Proto`` if this is http or https, else http. A reply that caches may
+    store must name this header in ``Vary``.
     """
     if services().settings.public_url:
         return services().settings.public_url
-    scheme = request.headers.get("x-forwarded-proto", "http").partition(",")[0].strip()
-    return f"{scheme if scheme in {'http', 'https'} else 'https'}://{request.headers.get('host', '')}"
+    scheme = request.headers.get(FORWARDED_SCHEME, "").partition(",")[0].strip().lower()
+    return f"{scheme if scheme in {'http', 'https'} else 'http'}://{request.headers.get('host', '')}"
 
 
 def has_known_host(request: Request) -> bool:

@@ -1,4 +1,6 @@
-"""Test of the setting PUBLIC_URL."""
+"""Tests of the setting PUBLIC_URL, and of the addresses in replies without it."""
+
+import pytest
 
 from tests.service.local_service import Service
 
@@ -22,3 +24,28 @@ def test_links_begin_with_the_public_url(own_service: Service) -> None:
     [file] = started.json()["files"]
     assert file["url"].startswith(f"{PUBLIC}/files/")
     assert editor.get(file["url"].removeprefix(PUBLIC)).status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("forwarded", "scheme"),
+    [
+        (None, "http"),
+        ("http", "http"),
+        ("https", "https"),
+        ("HTTPS", "https"),
+        ("https, http", "https"),
+        ("javascript", "http"),
+        ("ftp", "http"),
+        ("https://evil.example/", "http"),
+        ("", "http"),
+    ],
+)
+def test_only_http_and_https_are_accepted_as_forwarded_scheme(
+    service: Service, forwarded: str | None, scheme: str
+) -> None:
+    """Without PUBLIC_URL, X-Forwarded-Proto sets the scheme of addresses if it is http or https; `Vary` names it."""
+    headers = {} if forwarded is None else {"X-Forwarded-Proto": forwarded}
+    reply = service.create_anonymous_client().get("/.well-known/oauth-authorization-server", headers=headers)
+    host = service.url.partition("://")[2]
+    assert {reply.json()[name].partition(host)[0] for name in ("issuer", "token_endpoint")} == {f"{scheme}://"}
+    assert reply.headers["vary"].lower() == "x-forwarded-proto"

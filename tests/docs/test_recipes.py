@@ -4,8 +4,10 @@ import base64
 import json
 import re
 import sys
+import tomllib
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import pytest
@@ -164,12 +166,62 @@ def test_client_credentials_of_node_red_are_accepted(recipe_plant: Service) -> N
 
 
 MESSAGE_TIME = "2026-02-01T08:00:00.123456Z"
-MESSAGE_ID = f'{MESSAGE_TIME} cpu {{"cpu":"cpu0","host":"rig-1"}}'
+NANOSECONDS = 1_769_932_800_123_456_000
+LONG_TAGS = {"cluster": "x" * 120, "datacenter": "ü" * 120, "host": "rig-1"}
+
+APPLY = """
+import json, sys
+from types import SimpleNamespace
+
+class Text(str):
+    def elem_ords(self):
+        return self.encode()
+
+load = lambda *_: None
+encode = json.encoder.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+metrics, json = json.load(sys.stdin), SimpleNamespace(encode=lambda value: Text(encode(value)))
+{source}
+for metric in metrics:
+    print(apply(SimpleNamespace(**metric)).tags["message_id"])
+"""
+"""Program that runs the function of a Starlark processor, with the parts of Starlark that Python lacks."""
 
 
-def test_telemetry_of_telegraf_is_accepted(recipe_plant: Service) -> None:
+def build_message_ids(tmp_path: Path, *metrics: dict[str, Any]) -> list[str]:
+    """Return the ids that the Telegraf processor on the page gives to metrics."""
+    [processor] = tomllib.loads(read_blocks("telegraf", "toml")[1])["processors"]["starlark"]
+    (tmp_path / "metrics.json").write_text(json.dumps(metrics), encoding="utf-8")
+    (tmp_path / "apply.py").write_text(APPLY.replace("{source}", processor["source"]), encoding="utf-8")
+    command = ["bash", "-c", '"$0" apply.py < metrics.json', sys.executable]
+    return run_program(command, tmp_path).split()
+
+
+def build_metric(**changes: Any) -> dict[str, Any]:
+    """Return a metric of Telegraf with more than 256 characters of tags."""
+    return {"time": NANOSECONDS, "name": "disk", "tags": LONG_TAGS, "fields": {"free": 1}} | changes
+
+
+def test_ids_of_telegraf_are_distinct_and_stable(tmp_path: Path) -> None:
+    """Metrics with another time, name, tag or field name have different ids; a metric that is sent again has its id."""
+    different = [
+        build_metric(),
+        *(build_metric(tags={**LONG_TAGS, "volume": f"v{number}"}) for number in range(4)),
+        build_metric(tags={**LONG_TAGS, "zone": "v0"}),
+        build_metric(name="diskio"),
+        build_metric(time=NANOSECONDS + 1000),
+        build_metric(fields={"used": 1}),
+    ]
+    ids = build_message_ids(tmp_path, *different, *different)
+    first, again = ids[: len(different)], ids[len(different) :]
+    assert len(set(first)) == len(different)
+    assert again == first
+    assert max(map(len, ids)) <= 32
+
+
+def test_telemetry_of_telegraf_is_accepted(recipe_plant: Service, tmp_path: Path) -> None:
     """A message in the form that the page's Telegraf configuration builds is accepted."""
-    message = {"deviceId": "rig-1", "messageId": MESSAGE_ID, "ts": MESSAGE_TIME, "metric": "cpu"}
+    [message_id] = build_message_ids(tmp_path, build_metric())
+    message = {"deviceId": "rig-1", "messageId": message_id, "ts": MESSAGE_TIME, "metric": "disk"}
     editor = recipe_plant.create_client("editor@plant-a.example")
     reply = editor.post("/oi-api/telemetry/pump-rig", json=[{**message, "tags": {"host": "rig-1"}, "values": {"a": 1}}])
     assert reply.json() == {"accepted": 1}

@@ -82,7 +82,7 @@ def build_invalid_fields_error(
 ) -> WorkspaceError:
     """Build an INVALID error that lists the first :data:`MAX_LISTED` invalid fields under ``errors``.
 
-    If there are more, a last entry says so.
+    If there are more, the last entry states their number.
 
     Args:
         errors: invalid fields; an iterator is read only as far as needed.
@@ -114,7 +114,7 @@ def _join_details(details: Iterable[str]) -> str:
 
 
 def _shorten(text: str, length: int) -> str:
-    return text if len(text) <= length else f"{text[:length]}..."
+    return text if len(text) <= length else f"{text[: length - 3]}..."
 
 
 LEADING: Final = ("VERSION_UNKNOWN", "BODY_NOT_JSON", "SCOPE_KEY_REQUIRED")
@@ -184,8 +184,9 @@ def _merge_field_errors(errors: Iterable[WorkspaceError]) -> list[dict[str, str]
     fields = [listed for error in errors for listed in _list_field_errors(error)]
     named = [listed for listed in fields if listed["field"] != _UNLISTED]
     unlisted = [listed for listed in fields if listed["field"] == _UNLISTED]
-    if len(named) > MAX_LISTED and not unlisted:
-        last = build_unlisted_error(len(named))
+    if len(unlisted) > 1 or (len(named) > MAX_LISTED and not unlisted):
+        # Each of several entries states only the number of its own part of the request.
+        last = build_unlisted_error(None if unlisted else len(named))
         unlisted = [{"field": last.field, "message": last.message}]
     return [*named[:MAX_LISTED], *unlisted]
 

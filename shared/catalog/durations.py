@@ -2,6 +2,7 @@
 
 import re
 from datetime import timedelta
+from fractions import Fraction
 
 import isodate
 
@@ -11,9 +12,13 @@ _AMOUNT = "[0-9]+(?:[.,][0-9]+)?"
 _DAYS = f"(?:{_AMOUNT}W(?:{_AMOUNT}D)?|{_AMOUNT}D)"
 _CLOCK = f"T(?:{_AMOUNT}H(?:{_AMOUNT}M)?(?:{_AMOUNT}S)?|{_AMOUNT}M(?:{_AMOUNT}S)?|{_AMOUNT}S)"
 DURATION_PATTERN = f"P(?:{_DAYS}(?:{_CLOCK})?|{_CLOCK})"
-"""Durations that :func:`parse_duration` accepts, without a sign, as a pattern that is also valid in JSON Schema."""
+"""Durations that :func:`parse_duration` accepts, without a sign, as a pattern that is also valid in JSON Schema.
+
+The function also rejects a fraction of a microsecond.
+"""
 _DURATION = re.compile(f"[+-]?{DURATION_PATTERN}")
-_FRACTION_OF_MICROSECOND = re.compile(r"[.,][0-9]{6}0*+[1-9][0-9]*S")
+_PART = re.compile(r"([0-9]+(?:[.,][0-9]+)?)([WDHMS])")
+_MICROSECONDS = {"W": 604_800_000_000, "D": 86_400_000_000, "H": 3_600_000_000, "M": 60_000_000, "S": 1_000_000}
 _CALENDAR = re.compile(r"[+-]?P[0-9.,WD]*[YM][0-9.,WDYMTHS]*")
 
 
@@ -21,14 +26,15 @@ def parse_duration(text: str) -> timedelta:
     """Parse an ISO 8601 duration of weeks, days, hours, minutes and seconds.
 
     Raises:
-        ValueError: if the text is not such a duration, or if its seconds have a fraction of a microsecond.
+        ValueError: if the text is not such a duration, or has a fraction of a microsecond.
     """
     rule = "must be an ISO 8601 duration of weeks, days, hours, minutes or seconds, such as PT15M or P7D"
     if len(text) <= MAX_DURATION and _CALENDAR.fullmatch(text):
         raise ValueError("years and months have no fixed length; use weeks, days, hours, minutes or seconds")
     if len(text) > MAX_DURATION or not _DURATION.fullmatch(text):
         raise ValueError(rule)
-    if _FRACTION_OF_MICROSECOND.search(text):
+    exact = sum(Fraction(amount.replace(",", ".")) * _MICROSECONDS[unit] for amount, unit in _PART.findall(text))
+    if exact.denominator != 1:
         raise ValueError("must be a duration of whole microseconds")
     try:
         duration: timedelta = isodate.parse_duration(text)

@@ -20,7 +20,8 @@ from shared.timestamps import format_rfc3339, parse_rfc3339
 MAX_TEXT = 65_536
 DECIMAL_DIGITS = 34
 MAX_TIMESPAN = timedelta(days=10_675_199)
-_GUID = re.compile(r"[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}|[0-9A-Fa-f]{32}")
+_HYPHENATED_GUID = "[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}"
+_GUID = re.compile(rf"{_HYPHENATED_GUID}|\{{{_HYPHENATED_GUID}\}}|[0-9A-Fa-f]{{32}}")
 _WHOLE = re.compile(r"[+-]?[0-9]{1,20}")
 _NUMBER = re.compile(r"[+-]?([0-9]{1,40}(\.[0-9]{0,40})?|\.[0-9]{1,40})([eE][+-]?[0-9]{1,3})?")
 _KUSTO_CLOCK = re.compile(r"(-)?(?:(\d{1,8})\.)?(\d{1,2}):(\d{2})(?::(\d{2})(?:\.(\d{1,7}))?)?")

@@ -127,6 +127,7 @@ class GraphQLService:
     ) -> GraphQLResult:
         """Execute an operation that only reads the schema, in a worker thread, because it takes up to half a second."""
         assert prepared.runnable is not None  # noqa: S101  documents with errors are rejected above
+        # The few threads for large texts also limit how many introspections run at once.
         result = await self._runtime.run_in_thread_if_large(
             LARGE,
             execute_sync,

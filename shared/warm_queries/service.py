@@ -218,12 +218,12 @@ class WarmQueries:
             max_records=limit + 1,
             timeout_seconds=self._timeout_seconds,
             # The engine finds cached results by text and parameters; a time range that ends now never matches one.
-            cache_seconds=_find_longest_cache_time(query, at) if is_fixed_time_range(time_range) else 0,
+            cache_seconds=_compute_max_cache_age(query, at) if is_fixed_time_range(time_range) else 0,
             lines_before=composed.lines_before,
         )
 
 
-def _find_longest_cache_time(query: "WarmQuery | _AdHocQuery", at: datetime) -> int:
+def _compute_max_cache_age(query: "WarmQuery | _AdHocQuery", at: datetime) -> int:
     """Return the maximum age in seconds of a result from the engine's cache.
 
     A result from before the approval would be attributed to an approval that it did not have.
@@ -261,7 +261,6 @@ def bind_parameters(
         FieldError(label(name), _describe_unknown_parameter(name, declared if index < MAX_HINTS else (), label))
         for index, name in enumerate(unknown[:MAX_LISTED])
     ]
-    unlisted = len(unknown) - len(errors)
     bound: dict[str, str] = {}
     for name, parameter in declared.items():
         value = arguments.get(name)
@@ -273,7 +272,7 @@ def bind_parameters(
         except ValueError as error:
             errors.append(FieldError(label(name), f"{error}; the type of the parameter is {parameter.type}"))
     if errors:
-        raise build_invalid_fields_error(errors, total=len(errors) + unlisted)
+        raise build_invalid_fields_error(errors, total=len(errors) + max(0, len(unknown) - MAX_LISTED))
     return bound
 
 

@@ -53,7 +53,7 @@ def test_a_list_of_a_thousand_fields_is_complete() -> None:
 def test_a_long_field_name_is_shortened() -> None:
     """Names of fields that the caller chose, and messages that contain them, are shortened."""
     listed: Any = invalid("x" * 1_000_000, "y" * 1_000_000).members["errors"]
-    assert listed == [{"field": f"{'x' * 512}...", "message": f"{'y' * MAX_DETAIL}..."}]
+    assert listed == [{"field": f"{'x' * 509}...", "message": f"{'y' * (MAX_DETAIL - 3)}..."}]
 
 
 def test_collected_errors_list_at_most_a_thousand_fields() -> None:
@@ -113,3 +113,16 @@ def test_errors_of_the_caller_come_before_failures_of_the_service() -> None:
     with pytest.raises(WorkspaceError) as after, faults.collect():
         raise UNAVAILABLE
     assert (alone.value.kind, after.value.kind) == (Kind.UNAVAILABLE, Kind.INVALID)
+
+
+def test_errors_of_several_parts_have_one_last_entry() -> None:
+    """If several parts of a request have more errors than are listed, the reply has only one last entry about it."""
+    faults = ValidationErrors()
+    for part in "ab":
+        faults.add(build_invalid_fields_error([FieldError(part, "is missing")] * (MAX_LISTED + 1)))
+    with pytest.raises(WorkspaceError) as caught:
+        faults.raise_all()
+    listed: Any = caught.value.members["errors"]
+    assert [each["field"] for each in listed] == [*["a"] * MAX_LISTED, "..."]
+    assert listed[-1]["message"].startswith(f"more than {MAX_LISTED} errors")
+    assert len(caught.value.detail) <= MAX_DETAIL

@@ -30,7 +30,9 @@ def test_years_and_months_in_durations_have_their_own_message(text: str) -> None
         parse_duration(text)
 
 
-@pytest.mark.parametrize("text", ["PT0.0000001S", "P366DT0.0000001S", "PT1,00000001S"])
+@pytest.mark.parametrize(
+    "text", ["PT0.0000001S", "P366DT0.0000001S", "PT1,00000001S", "PT0.00000001M", "P0.000000000001W"]
+)
 def test_fractions_of_a_microsecond_are_rejected(text: str) -> None:
     """A duration with a fraction of a microsecond is rejected, because the fraction would be lost."""
     with pytest.raises(ValueError, match="whole microseconds"):

@@ -9,6 +9,7 @@ import pytest
 from shared.catalog.models import WarmQuery
 from shared.catalog.snapshot import Catalog, CatalogEntry
 from shared.errors import MAX_LISTED, Kind, WorkspaceError
+from shared.runtime import Runtime
 from shared.timestamps import format_rfc3339, now, parse_rfc3339
 from shared.validation.names import MAX_HINTS
 from shared.warm_queries.ports import Column, EngineQuery, EngineResult
@@ -165,15 +166,16 @@ async def test_result_is_cached_within_cache_seconds() -> None:
 
 async def test_a_result_from_before_the_approval_is_not_used() -> None:
     """The engine may return only results that are younger than the approval to which they are attributed."""
-    engine = Engine(ROWS)
-    approval = {"approvedBy": "admin@x", "approvedAt": format_rfc3339(now() - timedelta(seconds=20))}
+    engine, at = Engine(ROWS), datetime(2026, 1, 5, 9, tzinfo=UTC)
+    approval = {"approvedBy": "admin@x", "approvedAt": format_rfc3339(at - timedelta(seconds=20))}
     queries = {"kept": build_query("kept", approval=approval, cacheSeconds=60)}
 
     async def return_catalog() -> Catalog:
         return Catalog(queries=queries)
 
-    await WarmQueries(return_catalog, engine, 30).execute("kept", None, 10, {})
-    assert 20 <= engine.requests[0].cache_seconds < 60
+    warm = WarmQueries(return_catalog, engine, 30, runtime=Runtime(now=lambda: at))
+    await warm.execute("kept", None, 10, {})
+    assert engine.requests[0].cache_seconds == 20
 
 
 @pytest.mark.parametrize("first_by_column", [False, True])

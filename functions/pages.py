@@ -263,13 +263,27 @@ async def graphiql_file(call: Call) -> Reply:
 def _get_console_files() -> StaticFiles:
     """Return the web console's files.
 
-    The Content-Security-Policy of the files allows calls to the live stream and Entra ID, if these are configured.
+    The Content-Security-Policy of the files allows calls to the live stream, Entra ID and the storage account with the
+    files of imports, if these are configured.
     """
-    settings = services().settings
+    return StaticFiles(_STATIC / "console", _build_console_policy(services().settings))
+
+
+def _build_console_policy(settings: Settings) -> str:
     sign_in = build_console_sign_in(settings)
-    allowed = (_build_websocket_origin(settings.web_pubsub_endpoint), sign_in.origin if sign_in else "")
+    allowed = (
+        _build_websocket_origin(settings.web_pubsub_endpoint),
+        sign_in.origin if sign_in else "",
+        _build_origin(settings.blob_endpoint),
+    )
     origins = "".join(f" {origin}" for origin in allowed if origin)
-    return StaticFiles(_STATIC / "console", STRICT_POLICY.format(origins=origins))
+    return STRICT_POLICY.format(origins=origins)
+
+
+def _build_origin(address: str) -> str:
+    """Return the origin of a URL; empty if the URL has no host."""
+    parts = urlsplit(address)
+    return f"{parts.scheme}://{parts.netloc}" if parts.netloc else ""
 
 
 def _build_websocket_origin(endpoint: str) -> str:

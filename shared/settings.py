@@ -300,8 +300,8 @@ class Settings(BaseModel):
         "",
         alias="CORS_ORIGINS",
         description="Origins whose scripts may call the API from a browser, separated by commas, such as "
-        "`https://dash.example`; none by default. File links and upload links are excluded: these scripts cannot read "
-        "or upload files.",
+        "`https://dash.example`; none by default. It does not apply to links to files and uploads; on Azure, the "
+        "deployment allows the same origins to use these.",
     )
     log_level: str = Field("INFO", alias="LOG_LEVEL", description="Level of the service's own log.")
     application_insights: str = Field(

@@ -206,7 +206,7 @@ param gatewayMaximumInstances int = 4
 @description('Cosmos DB accounts of data stores; they require the secret continuation in the vault.')
 param dataStoreAccounts dataStoreAccount[] = []
 
-@description('Origins of web pages that are allowed to call the app, such as https://plant.example.')
+@description('Origins of web pages that are allowed to call the app and to transfer files, such as https://plant.example.')
 param corsOrigins string[] = []
 
 @description('Whether members can create webhooks; requires the secret webhooks in the vault.')
@@ -253,6 +253,7 @@ var names = {
   kusto: take('dec${compact}${unique}', 22)
   iotHub: 'iot-${homeBase}-${unique}'
 }
+var appName = 'func-${homeBase}-${unique}'
 var identityNames = { app: 'id-${base}-app', kusto: 'id-${base}-kusto', iot: 'id-${base}-iot' }
 var groupName = 'rg-${homeBase}'
 // The first region accepts writes. A serverless account has only one region.
@@ -260,6 +261,7 @@ var cosmosRegions = cosmosMode == 'serverless' ? [home] : union([active], [home]
 var cosmosDatabase = 'workspace'
 var keys = { token: 'token-signing', checkpoint: 'checkpoint-signing' }
 var withGateway = !empty(gatewayHostName)
+var consoleOrigin = withGateway ? 'https://${gatewayHostName}' : 'https://${appName}.azurewebsites.net'
 
 resource group 'Microsoft.Resources/resourceGroups@2025-04-01' = {
   name: groupName
@@ -317,6 +319,7 @@ module services 'modules/services.bicep' = {
     checkpointsLocked: checkpointsLocked
     checkpointRetentionDays: checkpointRetentionDays
     archiveCoolAfterDays: archiveCoolAfterDays
+    fileOrigins: union([consoleOrigin], corsOrigins)
     logRetentionDays: logRetentionDays
     dailyLogCapGb: dailyLogCapGb
     operatorPrincipalId: operatorPrincipalId
@@ -355,7 +358,7 @@ module endpoints 'modules/private-endpoints.bicep' = if (privateNetworking) {
 module app 'modules/app.bicep' = {
   scope: group
   params: {
-    name: 'func-${homeBase}-${unique}'
+    name: appName
     planName: 'plan-${base}'
     location: active
     tags: allTags

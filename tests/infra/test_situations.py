@@ -387,6 +387,17 @@ def test_overwritten_checkpoint_blobs_are_retained_for_one_day() -> None:
     assert blobs["deleteRetentionPolicy"] == {"enabled": True, "days": 1}
 
 
+@pytest.mark.parametrize("name", ["dev", "prod", "everything"])
+def test_the_console_can_upload_files_to_the_storage_account(name: str) -> None:
+    """The storage account accepts uploads from the origin of the console, which is the gateway's if there is one."""
+    deployed = evaluate_situation(name)
+    app = find_only_resource(deployed, "Microsoft.Web/sites").name
+    [rule] = find_only_resource(deployed, f"{STORAGE}/blobServices", "stdata").body["properties"]["cors"]["corsRules"]
+    expected = "https://plant.example" if name == "everything" else f"https://{app}.azurewebsites.net"
+    assert rule["allowedOrigins"] == [expected]
+    assert "PUT" in rule["allowedMethods"]
+
+
 def _read_scale(name: str) -> dict[str, Any]:
     config = find_only_resource(evaluate_situation(name), "Microsoft.Web/sites").body["properties"]["functionAppConfig"]
     scale: dict[str, Any] = config["scaleAndConcurrency"]

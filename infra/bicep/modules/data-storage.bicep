@@ -20,6 +20,9 @@ param downloadDays int
 @description('Days after which archived telemetry moves to the cool tier; 0 for never.')
 param coolAfterDays int
 
+@description('Origins of web pages that are allowed to upload and download files by signed links.')
+param fileOrigins string[]
+
 resource account 'Microsoft.Storage/storageAccounts@2025-06-01' = {
   name: name
   location: location
@@ -56,6 +59,18 @@ resource blobs 'Microsoft.Storage/storageAccounts/blobServices@2025-01-01' = {
     deleteRetentionPolicy: {
       enabled: true
       days: 1
+    }
+    // The console uploads the files of imports by signed links, which lead to this account.
+    cors: {
+      corsRules: [
+        {
+          allowedOrigins: fileOrigins
+          allowedMethods: ['GET', 'HEAD', 'PUT']
+          allowedHeaders: ['content-type', 'range', 'x-ms-*']
+          exposedHeaders: ['content-range', 'etag', 'x-ms-*']
+          maxAgeInSeconds: 3600
+        }
+      ]
     }
   }
 }

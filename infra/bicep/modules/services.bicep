@@ -56,6 +56,9 @@ param dataStorageSku string
 param checkpointsLocked bool
 param checkpointRetentionDays int
 param archiveCoolAfterDays int
+
+@description('Origins of web pages that are allowed to upload and download files by signed links.')
+param fileOrigins string[]
 param logRetentionDays int
 param dailyLogCapGb int
 param operatorPrincipalId string
@@ -121,6 +124,7 @@ module dataStorage 'data-storage.bicep' = if (empty(existingDataStorageName)) {
     checkpointRetentionDays: checkpointRetentionDays
     downloadDays: 3
     coolAfterDays: archiveCoolAfterDays
+    fileOrigins: fileOrigins
   }
 }
 

@@ -6,17 +6,36 @@ Separate from ``uploaded_file`` because each format has its own reader, and this
 import io
 import json
 from collections.abc import Iterator, Sequence
-from typing import Any, Final
+from itertools import chain
+from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from shared.imports.parquet_sizes import count_batch_rows, list_dictionary_columns, measure_rows, require_readable_group
 from shared.imports.row_mapping import FileRejectedError, RowMapper, check_columns
 from shared.imports.step_rows import RangeSource, RowCollector, StepRows
+from shared.telemetry.message_parser import MAX_MESSAGE_BYTES
 
 STEP_ROWS: Final = 20_000
-MAX_GROUP_BYTES: Final = 1024**3
-"""Maximum unpacked size of a row group; parts of a row group are unpacked together."""
+STEP_BYTES: Final = 32 * 1024**2
+"""Maximum size of the rows of a step, as ``measure_rows`` counts it; one row can be a whole step."""
+_PART_BYTES: Final = 1024**2
+"""Size of the rows that are Python objects at the same time, which need many times the memory."""
+
+
+class _Part(NamedTuple):
+    """Consecutive rows of a file: rows that can be converted, or rows that are too large for a message.
+
+    Attributes:
+        batch: the rows.
+        size: size of the rows that can be converted; 0 for rows that are too large.
+        is_too_large: whether each of the rows is too large for a message.
+    """
+
+    batch: pa.RecordBatch
+    size: int
+    is_too_large: bool
 
 
 class ParquetReader:
@@ -33,7 +52,11 @@ class ParquetReader:
     def __init__(self, source: RangeSource, mapper: RowMapper) -> None:
         self._mapper = mapper
         try:
-            self._file = pq.ParquetFile(pa.PythonFile(_SeekableSource(source), mode="r"))
+            file = pa.PythonFile(_SeekableSource(source), mode="r")
+            metadata = pq.read_metadata(file)
+            # The decoder would repeat each text of a dictionary for each row that has the text.
+            dictionaries = list_dictionary_columns(metadata)
+            self._file = pq.ParquetFile(file, metadata=metadata, read_dictionary=dictionaries)
         except (pa.ArrowException, OSError) as error:
             raise FileRejectedError(f"The file is not a valid Parquet file: {_shorten_message(error)}.") from None
         self._columns = [str(name) for name in self._file.schema_arrow.names]
@@ -41,7 +64,7 @@ class ParquetReader:
         wanted = mapper.mapping.columns
         special = {mapper.mapping.timestamp, mapper.mapping.device, mapper.mapping.message_id}
         self._wanted = None if wanted is None else sorted({*wanted, *filter(None, special)})
-        self._next: tuple[int, Iterator[pa.RecordBatch]] | None = None
+        self._next: tuple[int, Iterator[_Part]] | None = None
 
     @property
     def columns(self) -> Sequence[str]:
@@ -56,44 +79,59 @@ class ParquetReader:
             first_row: number of the step's first row in the file, from 1.
             max_rows: maximum number of rows; None for the usual size of a step.
         """
+        collector = RowCollector(first_row - 1)
         try:
-            batch = self._read_batch(position, min(max_rows or STEP_ROWS, STEP_ROWS))
-            rows = [] if batch is None else _to_rows(batch)
+            for part in self._iterate_step(position, min(max_rows or STEP_ROWS, STEP_ROWS)):
+                self._convert_rows(part, collector)
         except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
             fault = f"The file is damaged at row {position + 1} or shortly after it: {_shorten_message(error)}."
             raise FileRejectedError(fault) from None
-        if batch is None:
+        rows = collector.number - (first_row - 1)
+        if not rows:
             return None
-        collector = RowCollector(first_row - 1)
-        for row in rows:
+        return StepRows(position + rows, rows, collector.build_table(), collector.rejected)
+
+    def _convert_rows(self, part: _Part, collector: RowCollector) -> None:
+        if part.is_too_large:
+            for _ in range(part.batch.num_rows):
+                collector.number += 1
+                collector.reject(f"The message has more than {MAX_MESSAGE_BYTES} bytes.", "")
+            return
+        for row in _to_rows(part.batch):
             collector.number += 1
             try:
                 collector.add(self._mapper.convert_row(row))
             except ValueError as error:
                 collector.reject(str(error), json.dumps(row, default=str, ensure_ascii=False))
-        return StepRows(position + len(rows), len(rows), collector.build_table(), collector.rejected)
 
-    def _read_batch(self, position: int, size: int) -> pa.RecordBatch | None:
-        """Read up to ``size`` rows of one row group, after the file's first ``position`` rows.
+    def _iterate_step(self, position: int, size: int) -> Iterator[_Part]:
+        """Yield up to ``size`` rows after the file's first ``position`` rows, at most ``STEP_BYTES`` of them."""
+        is_next = self._next is not None and self._next[0] == position
+        parts = self._next[1] if self._next is not None and is_next else self._iterate_parts(position, size)
+        self._next = None
+        rows = total = 0
+        for part in parts:
+            if rows and (rows + part.batch.num_rows > size or total + part.size > STEP_BYTES):
+                parts = chain([part], parts)
+                break
+            rows += part.batch.num_rows
+            total += part.size
+            yield part
+        self._next = (position + rows, parts)
 
-        Return None at the end of the file.
-        """
-        if self._next is None or self._next[0] != position:
-            self._next = (position, self._iterate_batches(position, size))
-        batch = next(self._next[1], None)
-        self._next = None if batch is None else (position + batch.num_rows, self._next[1])
-        return batch
+    def _iterate_parts(self, position: int, size: int) -> Iterator[_Part]:
+        for batch in self._iterate_batches(position, size):
+            yield from _split_batch(batch)
 
     def _iterate_batches(self, position: int, size: int) -> Iterator[pa.RecordBatch]:
         before = 0
         for number in range(self._file.num_row_groups):
             group = self._file.metadata.row_group(number)
             if position < before + group.num_rows:
-                if group.total_byte_size > MAX_GROUP_BYTES:
-                    fault = f"Row group {number + 1} unpacks to {group.total_byte_size} bytes; the limit is"
-                    raise FileRejectedError(f"{fault} {MAX_GROUP_BYTES}. Write the file with smaller row groups.")
+                require_readable_group(self._file.metadata, number)
+                limit = min(size, count_batch_rows(self._file.metadata, number))
                 skipped = max(0, position - before)
-                for batch in self._file.iter_batches(size, row_groups=[number], columns=self._wanted):
+                for batch in self._file.iter_batches(limit, row_groups=[number], columns=self._wanted):
                     if skipped < batch.num_rows:
                         yield batch.slice(skipped)
                     skipped = max(0, skipped - batch.num_rows)
@@ -133,14 +171,32 @@ class _SeekableSource(io.RawIOBase):
         return data
 
 
+def _split_batch(batch: pa.RecordBatch) -> Iterator[_Part]:
+    """Split a batch into parts of up to ``_PART_BYTES``, and separate the rows that are too large for a message."""
+    start = total = 0
+    was_too_large = False
+    for number, size in enumerate(measure_rows(batch)):
+        is_too_large = size > MAX_MESSAGE_BYTES
+        counted = 0 if is_too_large else size
+        if number > start and (is_too_large != was_too_large or total + counted > _PART_BYTES):
+            yield _Part(batch.slice(start, number - start), total, was_too_large)
+            start, total = number, 0
+        was_too_large = is_too_large
+        total += counted
+    yield _Part(batch.slice(start), total, was_too_large)
+
+
 def _to_rows(batch: pa.RecordBatch) -> list[dict[str, Any]]:
     """Convert a batch to rows of Python values; times are cut to microseconds, as Python has no nanoseconds."""
-    columns = [
-        array.cast(pa.timestamp("us", array.type.tz), safe=False) if pa.types.is_timestamp(array.type) else array
-        for array in batch.columns
-    ]
+    columns = [_simplify_column(array) for array in batch.columns]
     names = batch.schema.names
     return [dict(zip(names, cells, strict=True)) for cells in zip(*(each.to_pylist() for each in columns), strict=True)]
+
+
+def _simplify_column(array: pa.Array) -> pa.Array:
+    if pa.types.is_timestamp(array.type):
+        return array.cast(pa.timestamp("us", array.type.tz), safe=False)
+    return array.dictionary_decode() if pa.types.is_dictionary(array.type) else array
 
 
 def _shorten_message(error: Exception) -> str:

@@ -1,6 +1,8 @@
 """Tests of the reader of Parquet files."""
 
 import io
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -9,10 +11,17 @@ import pyarrow.parquet as pq
 import pytest
 
 from shared.downloads.import_request import ImportFormat
-from shared.imports import parquet_reader
+from shared.imports import parquet_reader, parquet_sizes
 from shared.imports.parquet_reader import ParquetReader
 from shared.imports.row_mapping import FileRejectedError
-from tests.unit.shared.imports.files import MemorySource, build_mapper, list_messages, list_rejected_rows
+from shared.telemetry.message_parser import MAX_MESSAGE_BYTES
+from tests.unit.shared.imports.files import (
+    MemorySource,
+    build_mapper,
+    list_messages,
+    list_rejected_rows,
+    read_all_steps,
+)
 
 START = datetime(2026, 1, 5, 10, tzinfo=UTC)
 
@@ -80,8 +89,68 @@ def test_damaged_pages_are_rejected() -> None:
         list_messages(open_file(bytes(content)))
 
 
+def test_steps_of_large_rows_are_short(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A step ends before its rows have more than the maximum size; one row can be a whole step."""
+    for size, rows in ((20, [2] * 5), (1, [1] * 10)):
+        monkeypatch.setattr(parquet_reader, "_PART_BYTES", size)
+        monkeypatch.setattr(parquet_reader, "STEP_BYTES", size)
+        assert [step.rows for step in read_all_steps(open_file(build_file()))] == rows
+
+
+def test_rows_that_are_too_large_are_rejected_among_others() -> None:
+    """A row that is too large for a message is rejected; the rows before and after it become messages."""
+    texts = ["small"] * 4 + ["x" * (MAX_MESSAGE_BYTES + 1)] * 2 + ["small"] * 4
+    reader = open_file(build_file(state=pa.array(texts)), columns=("state",))
+    assert list_rejected_rows(reader) == [(number, "The message has more than 262144 bytes.") for number in (5, 6)]
+    assert [each["number"] for each in list_messages(reader)] == [1, 2, 3, 4, 7, 8, 9, 10]
+
+
+@contextmanager
+def measure_memory() -> Iterator[pa.MemoryPool]:
+    """Context manager: yield a memory pool that measures the memory that Arrow allocates meanwhile."""
+    before = pa.default_memory_pool()
+    pool = pa.proxy_memory_pool(before)
+    pa.set_memory_pool(pool)
+    try:
+        yield pool
+    finally:
+        pa.set_memory_pool(before)
+
+
+@pytest.mark.parametrize("encoding", ["RLE_DICTIONARY", "DELTA_BYTE_ARRAY"])
+@pytest.mark.parametrize("path", ["text", "nested.text"])
+def test_repeated_texts_need_little_memory(encoding: str, path: str) -> None:
+    """A small file that would unpack to 500 MB of repeated text is read with less than half of this memory."""
+    texts = pa.array(["x" * 5_000_000]).take(pa.repeat(0, 100))
+    content = io.BytesIO()
+    options: dict[str, Any] = {}
+    if encoding != "RLE_DICTIONARY":
+        options = {"use_dictionary": False, "column_encoding": {"time": "PLAIN", path: encoding}}
+    columns = {"text": texts} if path == "text" else {"nested": pa.StructArray.from_arrays([texts], ["text"])}
+    table = pa.table({"time": pa.array([START] * 100, pa.timestamp("us", "UTC")), **columns})
+    pq.write_table(table, content, compression="zstd", **options)
+    assert len(content.getvalue()) < 100_000
+    with measure_memory() as memory:
+        assert len(list_rejected_rows(open_file(content.getvalue()))) == 100
+        assert 0 < memory.max_memory() < 250_000_000
+
+
+def test_a_list_with_too_many_values_is_rejected() -> None:
+    """If a column has more values per row than a message has bytes, the file is rejected before it is unpacked."""
+    content = build_file(nested=pa.array([[0] * (MAX_MESSAGE_BYTES + 1)] * 10))
+    with pytest.raises(FileRejectedError, match=r"Column `nested\.list\.element` has more than 262144 values per row"):
+        open_file(content).read(0, 1)
+
+
+def test_a_long_list_is_rejected_among_short_ones() -> None:
+    """A list with more values than fit into a message rejects its row; other rows become messages."""
+    lists = [[0]] * 5 + [[0] * (MAX_MESSAGE_BYTES // 2 + 1)] + [[0]] * 4
+    reader = open_file(build_file(nested=pa.array(lists)), columns=("nested",))
+    assert [number for number, _ in list_rejected_rows(reader)] == [6]
+
+
 def test_large_row_groups_are_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
     """A row group over the size limit, after decompression, is rejected."""
-    monkeypatch.setattr(parquet_reader, "MAX_GROUP_BYTES", 10)
+    monkeypatch.setattr(parquet_sizes, "MAX_GROUP_BYTES", 10)
     with pytest.raises(FileRejectedError, match="smaller row groups"):
         list_messages(open_file(build_file()))

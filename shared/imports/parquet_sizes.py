@@ -1,0 +1,209 @@
+"""Limits of the memory that rows of a Parquet file need, which can be a million times the size of the file.
+
+Separate from ``parquet_reader``, which only reads and converts rows.
+"""
+
+from collections.abc import Callable, Iterator
+from functools import reduce
+from typing import Final, NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from shared.imports.row_mapping import FileRejectedError
+from shared.telemetry.message_parser import MAX_MESSAGE_BYTES
+
+MAX_GROUP_BYTES: Final = 1024**3
+"""Maximum unpacked size of a row group; parts of a row group are unpacked together."""
+LIST_VALUE_BYTES: Final = 32
+"""Minimum bytes that each value of a list counts: the decoded value, its levels and the measurement of its size."""
+_VALUE_BYTES: Final = 16
+_BATCH_BYTES: Final = 64 * 1024**2
+_DELTA_ENCODINGS: Final = frozenset({"DELTA_BYTE_ARRAY", "DELTA_LENGTH_BYTE_ARRAY"})
+"""Encodings of text or bytes that the decoder cannot leave as a dictionary."""
+_REPEATING_ENCODINGS: Final = frozenset({"DELTA_BYTE_ARRAY", "RLE_DICTIONARY", "PLAIN_DICTIONARY"})
+"""Encodings that store a part of a text, or a whole text, once for many values."""
+
+
+class _Chunk(NamedTuple):
+    """Values of one column in a row group, as the footer of the file describes them.
+
+    Attributes:
+        name: path of the column.
+        is_list: whether a row can have several of the values.
+        value_count: number of values.
+        stored: size in bytes of the encoded values before compression.
+        width: size in bytes of each value if all have the same size, otherwise 0.
+        can_be_dictionary: whether the values are text or bytes that the decoder can leave as a dictionary.
+        can_repeat: whether each decoded value can be nearly as large as all encoded values together.
+    """
+
+    name: str
+    is_list: bool
+    value_count: int
+    stored: int
+    width: int
+    can_be_dictionary: bool
+    can_repeat: bool
+
+
+def list_dictionary_columns(metadata: pq.FileMetaData) -> list[str]:
+    """Return the paths of the columns of text or bytes that the decoder can leave as dictionaries.
+
+    Args:
+        metadata: footer of the file.
+    """
+    chunks = [chunk for number in range(metadata.num_row_groups) for chunk in _iterate_chunks(metadata, number)]
+    excluded = {chunk.name for chunk in chunks if not chunk.can_be_dictionary}
+    return sorted({chunk.name for chunk in chunks} - excluded)
+
+
+def require_readable_group(metadata: pq.FileMetaData, number: int) -> None:
+    """Check by the footer that the rows of a row group need limited memory.
+
+    Args:
+        metadata: footer of the file.
+        number: number of the row group, from 0.
+
+    Raises:
+        FileRejectedError: the row group exceeds a limit.
+    """
+    group = metadata.row_group(number)
+    chunks = list(_iterate_chunks(metadata, number))
+    for chunk in chunks:
+        if chunk.width > MAX_MESSAGE_BYTES:
+            rule = f"has values of {chunk.width} bytes; a message has at most {MAX_MESSAGE_BYTES}"
+            raise FileRejectedError(f"Column `{chunk.name[:64]}` {rule}.")
+        if chunk.is_list and chunk.value_count > group.num_rows * MAX_MESSAGE_BYTES:
+            rule = f"has more than {MAX_MESSAGE_BYTES} values per row in row group {number + 1}"
+            raise FileRejectedError(
+                f"Column `{chunk.name[:64]}` {rule}; a message has at most {MAX_MESSAGE_BYTES} bytes."
+            )
+    size = group.total_byte_size + sum(map(_measure_list_values, chunks))
+    if size > MAX_GROUP_BYTES:
+        fault = f"Row group {number + 1} can unpack to {size} bytes; the limit is {MAX_GROUP_BYTES}."
+        raise FileRejectedError(f"{fault} Write the file with smaller row groups.")
+
+
+def count_batch_rows(metadata: pq.FileMetaData, number: int) -> int:
+    """Return how many rows of a row group can be decoded together.
+
+    Args:
+        metadata: footer of the file.
+        number: number of the row group, from 0.
+    """
+    flat = [chunk for chunk in _iterate_chunks(metadata, number) if not chunk.is_list]
+    row_bytes = sum(_VALUE_BYTES + chunk.width + (chunk.stored if chunk.can_repeat else 0) for chunk in flat)
+    return max(1, _BATCH_BYTES // max(1, row_bytes))
+
+
+def measure_rows(batch: pa.RecordBatch) -> list[int]:
+    """Return the size of each row: the bytes of its texts, one for each value, and one for each element of a list.
+
+    Missing values count, because they need memory, too. Without them, the size is at most the size of the message.
+    """
+    sizes = [_measure_values(array) for array in batch.columns]
+    return reduce(pc.add, sizes).to_pylist() if sizes else [0] * batch.num_rows
+
+
+def _iterate_chunks(metadata: pq.FileMetaData, number: int) -> Iterator[_Chunk]:
+    group = metadata.row_group(number)
+    for index in range(group.num_columns):
+        column, found = metadata.schema.column(index), group.column(index)
+        is_text = column.physical_type == "BYTE_ARRAY"
+        can_be_dictionary = (
+            is_text and column.logical_type.type != "DECIMAL" and _DELTA_ENCODINGS.isdisjoint(found.encodings)
+        )
+        yield _Chunk(
+            column.path,
+            column.max_repetition_level > 0,
+            found.num_values,
+            found.total_uncompressed_size,
+            column.length if column.physical_type == "FIXED_LEN_BYTE_ARRAY" else 0,
+            can_be_dictionary,
+            is_text and not can_be_dictionary and not _REPEATING_ENCODINGS.isdisjoint(found.encodings),
+        )
+
+
+def _measure_list_values(chunk: _Chunk) -> int:
+    if not chunk.is_list:
+        return 0
+    return chunk.value_count * (LIST_VALUE_BYTES + chunk.width + (chunk.stored if chunk.can_repeat else 0))
+
+
+def _measure_values(array: pa.Array) -> pa.Array:
+    """Return the size of each value of an array as an array of whole numbers."""
+    measure = _find_measure(array.type)
+    return _repeat(1, len(array)) if measure is None else measure(array)
+
+
+def _find_measure(kind: pa.DataType) -> Callable[[pa.Array], pa.Array] | None:
+    """Return the function that measures values of a type; None if each value counts 1."""
+    return next((measure for is_kind, measure in _MEASURES if is_kind(kind)), None)
+
+
+def _measure_dictionary_values(array: pa.DictionaryArray) -> pa.Array:
+    return pc.fill_null(_measure_values(array.dictionary).take(array.indices), 1)
+
+
+def _measure_texts(array: pa.Array) -> pa.Array:
+    return pc.add(pc.fill_null(pc.binary_length(array), 0).cast(pa.int64()), 1)
+
+
+def _measure_structs(array: pa.StructArray) -> pa.Array:
+    return reduce(pc.add, map(_measure_values, array.flatten()), _repeat(1, len(array)))
+
+
+def _measure_lists(array: pa.Array) -> pa.Array:
+    if pa.types.is_fixed_size_list(array.type):
+        width = array.type.list_size
+        offsets = pa.array(
+            [number * width for number in range(array.offset, array.offset + len(array) + 1)], pa.int64()
+        )
+    else:
+        offsets = array.offsets.cast(pa.int64())
+    starts, ends = offsets[:-1], offsets[1:]
+    if _find_measure(array.values.type) is None:
+        # Sums would need several times the memory of the numbers.
+        return pc.add(pc.multiply(pc.subtract(ends, starts), 2), 1)
+    sums = pc.cumulative_sum(pc.add(_measure_values(array.values), 1))
+    sums = pa.concat_arrays([_repeat(0, 1), sums])
+    return pc.add(pc.subtract(sums.take(ends), sums.take(starts)), 1)
+
+
+def _is_list(kind: pa.DataType) -> bool:
+    types = pa.types
+    return bool(
+        types.is_list(kind) or types.is_large_list(kind) or types.is_map(kind) or types.is_fixed_size_list(kind)
+    )
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    types = pa.types
+    return bool(
+        types.is_string(kind) or types.is_binary(kind) or types.is_large_string(kind) or types.is_large_binary(kind)
+    )
+
+
+def _is_view(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_string_view(kind) or pa.types.is_binary_view(kind))
+
+
+def _is_extension(kind: pa.DataType) -> bool:
+    return isinstance(kind, pa.BaseExtensionType)
+
+
+def _repeat(value: int, count: int) -> pa.Array:
+    return pa.repeat(pa.scalar(value, pa.int64()), count)
+
+
+_MEASURES: Final[tuple[tuple[Callable[[pa.DataType], bool], Callable[[pa.Array], pa.Array]], ...]] = (
+    (pa.types.is_dictionary, _measure_dictionary_values),
+    (_is_text, _measure_texts),
+    (_is_view, lambda array: _measure_texts(array.cast(pa.large_binary()))),
+    (pa.types.is_fixed_size_binary, lambda array: _repeat(1 + array.type.byte_width, len(array))),
+    (pa.types.is_struct, _measure_structs),
+    (_is_list, _measure_lists),
+    (_is_extension, lambda array: _measure_values(array.storage)),
+)

@@ -1,0 +1,114 @@
+"""Tests of the limits of the memory that rows of Parquet files need."""
+
+import io
+import json
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from shared.imports import parquet_sizes
+from shared.imports.parquet_sizes import count_batch_rows, list_dictionary_columns, measure_rows, require_readable_group
+from shared.imports.row_mapping import FileRejectedError
+
+
+def write_file(column: pa.Array, **options: Any) -> io.BytesIO:
+    """Return a Parquet file with one column."""
+    content = io.BytesIO()
+    pq.write_table(pa.table({"v": column}), content, compression="zstd", **options)
+    return content
+
+
+@pytest.mark.parametrize(
+    ("column", "sizes"),
+    [
+        (pa.array([1, None, 3]), [1, 1, 1]),
+        (pa.array(["abc", None, ""]), [4, 1, 1]),
+        (pa.array(["é"], pa.large_string()), [3]),
+        (pa.array([b"abc"], pa.binary_view()), [4]),
+        (pa.array([b"abc", None], pa.binary(3)), [4, 4]),
+        (pa.array(["abc", None, "a", "abc"]).dictionary_encode(), [4, 1, 2, 4]),
+        (pa.array([[1, 2], None, [], [3]]), [5, 1, 1, 3]),
+        (pa.array([["ab", "c"], ["d"]], pa.list_(pa.dictionary(pa.int32(), pa.string()))), [8, 4]),
+        (pa.array([[1, 2], [3, 4]], pa.list_(pa.int8(), 2)), [5, 5]),
+        (pa.array([[], []], pa.list_(pa.int8(), 0)), [1, 1]),
+        (pa.array([{"a": 1, "b": "xy"}, None]), [5, 3]),
+        (pa.array([[("k", 1), ("l", 2)], []], pa.map_(pa.string(), pa.int8())), [11, 1]),
+        (pa.array([[{"a": None}] * 3]), [10]),
+    ],
+)
+def test_each_text_value_and_element_counts(column: pa.Array, sizes: list[int]) -> None:
+    """The size of a row is the bytes of its texts, one for each value and one for each element, also of slices."""
+    batch = pa.record_batch({"v": column})
+    assert measure_rows(batch) == sizes
+    assert measure_rows(batch.slice(1)) == sizes[1:]
+    assert measure_rows(pa.record_batch({"v": column, "w": column})) == [2 * size for size in sizes]
+
+
+@pytest.mark.parametrize("value", [[0] * 100, ["a"] * 10, [[1, 2], []], {"a": [{"b": 1}]}, "text", ""])
+def test_a_size_is_at_most_the_size_of_the_message(value: Any) -> None:
+    """A row without missing values has at most the size of its message, so that no valid message is rejected."""
+    [size] = measure_rows(pa.record_batch({"v": pa.array([value])}))
+    assert size <= len(json.dumps({"v": value}, separators=(",", ":")))
+
+
+@pytest.mark.parametrize(
+    ("column", "options", "expected"),
+    [
+        (pa.array(["a"]), {}, ["v"]),
+        (pa.array([["a"]]), {}, ["v.list.element"]),
+        (pa.array([1]), {}, []),
+        (pa.array(["a"]), {"use_dictionary": False}, ["v"]),
+        (pa.array(["a"]), {"use_dictionary": False, "column_encoding": {"v": "DELTA_BYTE_ARRAY"}}, []),
+        (pa.array(["a"]), {"use_dictionary": False, "column_encoding": {"v": "DELTA_LENGTH_BYTE_ARRAY"}}, []),
+        (pa.array([Decimal(1)]), {}, []),
+    ],
+)
+def test_texts_can_stay_dictionaries(column: pa.Array, options: dict[str, Any], expected: list[str]) -> None:
+    """Columns of text and bytes are read as dictionaries, if the decoder supports it for their encoding."""
+    content = write_file(column, **options)
+    paths = list_dictionary_columns(pq.read_metadata(content))
+    assert paths == expected
+    [batch] = pq.ParquetFile(content, read_dictionary=paths).iter_batches()
+    assert batch.to_pylist() == [{"v": value} for value in column.to_pylist()]
+
+
+@pytest.mark.parametrize(
+    ("column", "options"),
+    [
+        (pa.array([list(range(200))] * 200_000), {}),
+        (
+            pa.array([[f"{n:07}" * 500 for n in range(1000)]]),
+            {"use_dictionary": False, "column_encoding": "DELTA_BYTE_ARRAY"},
+        ),
+        (pa.array([[b"x" * 10_000] * 20_000], pa.list_(pa.binary(10_000))).take(pa.repeat(0, 6)), {}),
+    ],
+    ids=["numbers", "texts", "bytes"],
+)
+def test_lists_can_unpack_to_the_limit(column: pa.Array, options: dict[str, Any]) -> None:
+    """A row group whose lists would need too much memory is rejected, however small it is."""
+    metadata = pq.read_metadata(write_file(column, **options))
+    with pytest.raises(FileRejectedError, match=r"can unpack to \d+ bytes; the limit is 1073741824"):
+        require_readable_group(metadata, 0)
+
+
+def test_values_that_are_too_wide_are_rejected() -> None:
+    """A column whose values all are larger than a message is rejected."""
+    metadata = pq.read_metadata(write_file(pa.array([b"x" * 262_145], pa.binary(262_145))))
+    with pytest.raises(FileRejectedError, match="Column `v` has values of 262145 bytes"):
+        require_readable_group(metadata, 0)
+
+
+def test_batches_of_large_values_have_few_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The number of rows that are decoded together depends on the possible size of a row, and is at least one."""
+    narrow = pq.read_metadata(write_file(pa.array([1])))
+    wide = pq.read_metadata(write_file(pa.array([b"x" * 1008], pa.binary(1008))))
+    growing = {"use_dictionary": False, "column_encoding": "DELTA_BYTE_ARRAY"}
+    repeated = pq.read_metadata(write_file(pa.array(["x" * 100_000] * 10), **growing))
+    assert count_batch_rows(narrow, 0) == 64 * 1024**2 // 16
+    assert count_batch_rows(wide, 0) == 64 * 1024
+    assert count_batch_rows(repeated, 0) < 700
+    monkeypatch.setattr(parquet_sizes, "_BATCH_BYTES", 1)
+    assert count_batch_rows(repeated, 0) == 1

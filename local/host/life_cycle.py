@@ -192,7 +192,7 @@ class Host:
         if durable:
             self._start_trigger_task(durable.run())
         data_dir = self._options.data_dir
-        files = Files(data_dir / "blobs", FileLinks(url, data_dir / "files-key"), _require_unfinished_import)
+        files = Files(data_dir / "blobs", FileLinks(url, data_dir / "files-key"), _require_waiting_import)
         self._has_console = _CONSOLE in triggers.functions
         sign_in = SignInExchange(open_sign_in_codes(data_dir)) if self._has_console else None
         app: Application = HttpApp(
@@ -368,12 +368,12 @@ def _use_direct_sender(live: LiveStreamGateway) -> None:
     services().live_stream.set_message_sender(live.direct_sender)
 
 
-async def _require_unfinished_import(upload_name: str) -> None:
+async def _require_waiting_import(upload_name: str) -> None:
     """Check that the import to which an uploaded file belongs has not ended."""
-    from shared.imports.uploads import require_unfinished_import  # noqa: PLC0415  other apps need no imports
+    from shared.imports.uploads import require_waiting_import  # noqa: PLC0415  other apps need no imports
     from shared.wiring import services  # noqa: PLC0415  the settings are complete only now
 
-    await require_unfinished_import(services().downloads.jobs, upload_name)
+    await require_waiting_import(services().downloads.jobs, upload_name)
 
 
 async def _release_stream_reservations() -> None:

@@ -53,10 +53,10 @@ class ObservedBlobs:
         with self._open_span("read"):
             return await self._store.read_end(name, size)
 
-    async def read_range(self, name: str, start: int, size: int) -> bytes:
+    async def read_range(self, name: str, start: int, size: int, etag: str | None = None) -> bytes:
         """Read a range of a blob, with a trace span."""
         with self._open_span("read"):
-            return await self._store.read_range(name, start, size)
+            return await self._store.read_range(name, start, size, etag)
 
     async def download_to_file(self, name: str, target: Path) -> None:
         """Download a blob to a file, with a trace span."""

@@ -17,11 +17,17 @@ class Blob:
         name: slash-separated path within its container.
         size: size in bytes.
         written_at: time of the last write, UTC.
+        etag: text that changes with each write of the blob.
     """
 
     name: str
     size: int
     written_at: datetime
+    etag: str = ""
+
+
+class BlobReplacedError(Exception):
+    """Raised if a blob was written again since the caller read its ETag."""
 
 
 UPLOAD_HEADERS: Final = {"x-ms-blob-type": "BlockBlob"}
@@ -58,11 +64,18 @@ class BlobStore(Protocol):
         """
         ...
 
-    async def read_range(self, name: str, start: int, size: int) -> bytes:
+    async def read_range(self, name: str, start: int, size: int, etag: str | None = None) -> bytes:
         """Return ``size`` bytes of a blob from a position on; fewer bytes, or none, if the blob ends before.
+
+        Args:
+            name: name of the blob.
+            start: position of the first byte.
+            size: number of bytes.
+            etag: ETag that the blob must have; None for any.
 
         Raises:
             FileNotFoundError: the blob does not exist.
+            BlobReplacedError: the blob has another ETag.
         """
         ...
 

@@ -44,12 +44,13 @@ class ImportMapping(BaseModel):
 
 
 class UploadedFile(BaseModel):
-    """Size and write time of the uploaded file when the import started; a difference reveals a later upload."""
+    """Size, write time and ETag of the uploaded file when the import started; a difference reveals a later upload."""
 
     model_config = ConfigDict(frozen=True)
 
     size: int
     written_at: datetime
+    etag: str = ""
 
 
 class ImportRequest(BaseModel):
@@ -62,7 +63,7 @@ class ImportRequest(BaseModel):
         mapping: assignment of the file's columns to the fields of a telemetry message.
         upload_expires_at: time until which the file can be uploaded.
         started_at: time of the start; None before the start.
-        file: size and write time of the uploaded file at the start; None before the start.
+        file: size, write time and ETag of the uploaded file at the start; None before the start.
         steps: number of steps (ranges of the file) that are stored completely.
         open_step: number of the step whose rows may be in the archive, but not yet in the query table; None if there is
             no such step.

@@ -86,7 +86,7 @@ class ImportPreview:
         blob = check_upload(found, request)
         mapper = build_mapper(await self._catalog(), job.connections[0], request, mapping, self._runtime)
         loop = asyncio.get_running_loop()
-        source = UploadedSource(self._blobs, blob.name, blob.size, loop)
+        source = UploadedSource(self._blobs, blob, loop)
         return await run_in_pool(self._pool, _read_preview, request, source, mapper)
 
 

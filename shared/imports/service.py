@@ -154,7 +154,7 @@ class ImportService:
             await self.require_enabled_connection(job.connections[0])
             blob = await require_upload(self._blobs, job_id, request)
             at = self._runtime.now()
-            file = UploadedFile(size=blob.size, written_at=blob.written_at)
+            file = UploadedFile(size=blob.size, written_at=blob.written_at, etag=blob.etag)
             changed = await self._jobs.change(
                 job_id, lambda current: current.start_import(at, at + self._lifetime, file, mapping)
             )

@@ -5,7 +5,7 @@ from concurrent.futures import Future
 from contextlib import suppress
 from typing import Final
 
-from shared.cold_data.ports import BlobStore
+from shared.cold_data.ports import Blob, BlobReplacedError, BlobStore
 from shared.downloads.import_request import ImportFormat
 from shared.errors import Kind, WorkspaceError
 from shared.imports.csv_reader import CsvReader
@@ -21,34 +21,36 @@ class UploadedSource:
 
     Args:
         blobs: store of the blob.
-        name: name of the blob.
-        size: size of the blob in bytes.
+        blob: the blob; another file that replaces it is not read.
         loop: event loop on which the store runs.
     """
 
-    def __init__(self, blobs: BlobStore, name: str, size: int, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, blobs: BlobStore, blob: Blob, loop: asyncio.AbstractEventLoop) -> None:
         self._blobs = blobs
-        self._name = name
-        self._size = size
+        self._blob = blob
         self._loop = loop
 
     @property
     def size(self) -> int:
         """Size of the uploaded file in bytes."""
-        return self._size
+        return self._blob.size
 
     def read(self, start: int, size: int) -> bytes:
         """Return ``size`` bytes from the byte position ``start`` on; fewer at the end of the file.
 
         Raises:
-            FileRejectedError: the file was deleted.
+            FileRejectedError: the file was deleted or replaced.
             WorkspaceError: UNAVAILABLE ``BLOB_STORE_UNAVAILABLE``.
         """
-        reading = asyncio.run_coroutine_threadsafe(self._blobs.read_range(self._name, start, size), self._loop)
+        blob = self._blob
+        request = self._blobs.read_range(blob.name, start, size, blob.etag)
+        reading = asyncio.run_coroutine_threadsafe(request, self._loop)
         try:
             return self._wait_for_read(reading)
         except FileNotFoundError:
             raise FileRejectedError("The uploaded file no longer exists.") from None
+        except BlobReplacedError:
+            raise FileRejectedError("The file was uploaded again while it was read.") from None
 
     def _wait_for_read(self, reading: Future[bytes]) -> bytes:
         # The loop can end during the wait, and then the future never completes.

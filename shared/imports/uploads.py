@@ -17,22 +17,25 @@ def build_upload_name(job_id: str) -> str:
     return f"{build_job_blob_prefix(job_id)}upload"
 
 
-async def require_unfinished_import(jobs: JobStore, upload_name: str) -> None:
-    """Check that the import to which an uploaded file belongs has not ended.
+async def require_waiting_import(jobs: JobStore, upload_name: str) -> None:
+    """Check that the import to which an uploaded file belongs still waits for it: it has neither started nor ended.
 
     Args:
         jobs: store of background jobs.
         upload_name: blob name of the file, from :func:`build_upload_name`.
 
     Raises:
-        WorkspaceError: NOT_FOUND ``IMPORT_NOT_FOUND``; CONFLICT ``IMPORT_ENDED``; UNAVAILABLE
-            ``DOWNLOADS_UNAVAILABLE``.
+        WorkspaceError: NOT_FOUND ``IMPORT_NOT_FOUND``; CONFLICT ``IMPORT_ENDED`` or ``IMPORT_STARTED``;
+            UNAVAILABLE ``DOWNLOADS_UNAVAILABLE``.
     """
     job = await jobs.get(upload_name.partition("/")[0])
     if job is None:
         raise build_job_not_found_error(JobKind.IMPORT)
     if not job.is_unfinished:
         raise build_job_ended_error(job)
+    if job.import_request is not None and job.import_request.started_at is not None:
+        detail = "The import has started, so its file cannot change; create a new import for another file."
+        raise WorkspaceError(Kind.CONFLICT, "IMPORT_STARTED", detail)
 
 
 async def find_upload(blobs: BlobStore, job_id: str) -> Blob | None:

@@ -48,7 +48,7 @@ from shared.imports.row_mapping import FileRejectedError
 from shared.imports.service import get_import_request
 from shared.imports.step_rows import MAX_LISTED, RejectedRow, StepReader, format_rejected_rows, write_rejected_rows_file
 from shared.imports.uploaded_file import UploadedSource, open_reader
-from shared.imports.uploads import build_upload_name, find_upload
+from shared.imports.uploads import find_upload
 from shared.interpreter import release_unused_memory
 from shared.observability import logs
 from shared.observability.metrics import count
@@ -281,11 +281,13 @@ class ImportRunner:
         blob = await find_upload(self._stores.blobs, job.id)
         if blob is None or request.file is None:
             raise FileRejectedError("The uploaded file no longer exists.")
-        if (blob.size, blob.written_at) != (request.file.size, request.file.written_at):
+        # Imports that an earlier version started have no ETag.
+        etag = request.file.etag or blob.etag
+        if (blob.size, blob.written_at, blob.etag) != (request.file.size, request.file.written_at, etag):
             raise FileRejectedError("The file was uploaded again after the start; create a new import.")
         mapper = build_mapper(await self._catalog(), job.connections[0], request, None, self._runtime)
         loop = asyncio.get_running_loop()
-        source = UploadedSource(self._stores.blobs, build_upload_name(job.id), blob.size, loop)
+        source = UploadedSource(self._stores.blobs, blob, loop)
         return await run_in_pool(self._pool, open_reader, request.format, source, mapper)
 
     def _start_step_preparation(

@@ -17,7 +17,7 @@ from azure.storage.blob.aio import BlobServiceClient
 from shared.backends.azure.blobs import AzureBlobStore, BlobAccount
 from shared.backends.embedded.blobs import FolderBlobStore
 from shared.backends.embedded.file_links import FileLinks
-from shared.cold_data.ports import UPLOAD_HEADERS, BlobStore
+from shared.cold_data.ports import UPLOAD_HEADERS, BlobReplacedError, BlobStore
 from shared.errors import WorkspaceError
 from tests.azurite.running import find_missing_requirement, run_azurite
 from tests.unit.local.serving import serve_files
@@ -110,6 +110,21 @@ async def test_an_upload_replaces_a_blob(store: BlobStore, tmp_path: Path) -> No
         assert await store.read_end("x/y", 1000) == content[-1000:]
         assert await store.read_range("x/y", 100, 50) == content[100:150]
         assert await store.read_range("x/y", len(content), 1) == b""
+
+
+async def test_a_range_of_a_replaced_blob_is_not_read(store: BlobStore, tmp_path: Path) -> None:
+    """A range that is read with an ETag belongs to the blob of this ETag, not to a blob that replaced it."""
+    source = tmp_path / "source"
+    etags = []
+    for content in (b"first", b"other"):
+        source.write_bytes(content)
+        await store.upload("x/y", source)
+        [blob] = [blob async for blob in store.list("x/")]
+        assert await store.read_range("x/y", 1, 3, blob.etag) == content[1:4]
+        etags.append(blob.etag)
+    for start in (0, 5):
+        with pytest.raises(BlobReplacedError):
+            await store.read_range("x/y", start, 3, etags[0])
 
 
 async def test_blob_names_are_listed_in_order(store: BlobStore) -> None:

@@ -10,14 +10,15 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import IO, Any, Final, cast
 
-from azure.core.exceptions import AzureError, ResourceExistsError, ResourceNotFoundError
+from azure.core import MatchConditions
+from azure.core.exceptions import AzureError, ResourceExistsError, ResourceModifiedError, ResourceNotFoundError
 from azure.identity.aio import DefaultAzureCredential
 from azure.storage.blob import BlobSasPermissions, UserDelegationKey, generate_blob_sas
 from azure.storage.blob.aio import BlobClient, BlobServiceClient
 
 from shared.backends.azure.identity import create_app_credential
 from shared.cold_data.observed_blobs import open_blob_span
-from shared.cold_data.ports import Blob, format_content_disposition
+from shared.cold_data.ports import Blob, BlobReplacedError, format_content_disposition
 from shared.errors import Kind, WorkspaceError
 from shared.observability.logs import fields, get_logger
 from shared.runtime import SYSTEM_RUNTIME, Runtime
@@ -180,13 +181,19 @@ class AzureBlobStore:
 
         return await _call_and_convert_errors(download_end)
 
-    async def read_range(self, name: str, start: int, size: int) -> bytes:
+    async def read_range(self, name: str, start: int, size: int, etag: str | None = None) -> bytes:
+        condition: dict[str, Any] = {}
+        if etag is not None:
+            condition = {"etag": f'"{etag}"', "match_condition": MatchConditions.IfNotModified}
+
         async def download_range() -> bytes:
             blob = self._open_blob(name)
-            whole = (await blob.get_blob_properties()).size
+            whole = (await blob.get_blob_properties(**condition)).size
             length = min(size, whole - start)
-            # The service rejects an empty range.
-            return await (await blob.download_blob(offset=start, length=length)).readall() if length > 0 else b""
+            if length <= 0:  # The service rejects an empty range.
+                return b""
+            content: bytes = await (await blob.download_blob(offset=start, length=length, **condition)).readall()
+            return content
 
         return await _call_and_convert_errors(download_range)
 
@@ -261,7 +268,11 @@ async def _fetch_next_page(pages: Any) -> "list[Blob] | None":
         page = await anext(pages)
     except StopAsyncIteration:
         return None
-    return [Blob(each.name, each.size, each.last_modified.astimezone(UTC)) async for each in page]
+    return [
+        # Lists have ETags without quotation marks, other replies have them.
+        Blob(each.name, each.size, each.last_modified.astimezone(UTC), each.etag.strip('"'))
+        async for each in page
+    ]
 
 
 async def _call_and_convert_errors[T](request: Callable[[], Awaitable[T]]) -> T:
@@ -271,6 +282,8 @@ async def _call_and_convert_errors[T](request: Callable[[], Awaitable[T]]) -> T:
         if getattr(error, "error_code", None) == "BlobNotFound":  # the SDK sets it on its exceptions
             raise FileNotFoundError(error.message) from None
         raise _build_unavailable_error(error) from error
+    except ResourceModifiedError:
+        raise BlobReplacedError from None
     except AzureError as error:
         raise _build_unavailable_error(error) from error
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from shared.backends.embedded import durable_files
 from shared.backends.embedded.file_links import FileLink, FileLinks, LinkPermission
 from shared.cold_data.observed_blobs import open_blob_span
-from shared.cold_data.ports import Blob
+from shared.cold_data.ports import Blob, BlobReplacedError
 from shared.errors import Kind, WorkspaceError
 from shared.runtime import SYSTEM_RUNTIME, Runtime
 
@@ -59,9 +59,9 @@ class FolderBlobStore:
         path = build_blob_path(self._folder, name)
         return await self._run_in_thread(lambda: _read_end(path, size))
 
-    async def read_range(self, name: str, start: int, size: int) -> bytes:
+    async def read_range(self, name: str, start: int, size: int, etag: str | None = None) -> bytes:
         path = build_blob_path(self._folder, name)
-        return await self._run_in_thread(lambda: _read_range(path, start, size))
+        return await self._run_in_thread(lambda: _read_range(path, start, size, etag))
 
     async def download_to_file(self, name: str, target: Path) -> None:
         path = build_blob_path(self._folder, name)
@@ -182,7 +182,7 @@ def _iterate_blob_of_entry(name: str, entry: "os.DirEntry[str]") -> Iterator[Blo
         found = entry.stat()
     except FileNotFoundError:
         return  # deleted since the folder was read
-    yield Blob(name, found.st_size, datetime.fromtimestamp(found.st_mtime, UTC))
+    yield Blob(name, found.st_size, datetime.fromtimestamp(found.st_mtime, UTC), _build_etag(found))
 
 
 def _move_into_folder[T](folder: Path, move_file: Callable[[], T]) -> T:
@@ -233,8 +233,15 @@ def _delete_abandoned_drafts(draft_folder: Path, at: datetime) -> None:
                 draft.unlink()
 
 
-def _read_range(path: Path, start: int, size: int) -> bytes:
+def _build_etag(found: os.stat_result) -> str:
+    # The number of the file would change with a copy of the folder, for example from a backup.
+    return f"{found.st_mtime_ns:x}-{found.st_size:x}"
+
+
+def _read_range(path: Path, start: int, size: int, etag: str | None) -> bytes:
     with path.open("rb") as file:
+        if etag is not None and etag != _build_etag(os.fstat(file.fileno())):
+            raise BlobReplacedError
         file.seek(start)
         return file.read(size)
 

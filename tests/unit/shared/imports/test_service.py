@@ -18,7 +18,7 @@ from shared.downloads.service import DownloadService
 from shared.errors import Kind, WorkspaceError
 from shared.fair_use.ports import Purpose
 from shared.imports.service import ImportService
-from shared.imports.uploads import build_upload_name
+from shared.imports.uploads import build_upload_name, require_waiting_import
 from tests.unit.shared.imports.test_work import Environment
 from tests.unit.shared.telemetry.fakes import build_catalog, build_catalog_getter
 
@@ -113,6 +113,20 @@ async def test_a_repeated_start_returns_the_import(imports: ImportService) -> No
     started = await imports.start(ANN, "a1", runner, None)
     assert await imports.start(ANN, "a1", runner, None) == started
     assert runner.started == ["a1"]
+
+
+async def test_a_started_import_accepts_no_other_file(imports: ImportService, environment: Environment) -> None:
+    """An upload is refused as soon as the import of the file has started, and with another code after its end."""
+    name, runner = build_upload_name("a1"), FakeRunner()
+    await require_waiting_import(environment.jobs, name)
+    await imports.start(ANN, "a1", runner, None)
+    with pytest.raises(WorkspaceError, match="has started") as raised:
+        await require_waiting_import(environment.jobs, name)
+    assert (raised.value.kind, raised.value.code) == (Kind.CONFLICT, "IMPORT_STARTED")
+    await imports.cancel(ANN, "a1", runner)
+    with pytest.raises(WorkspaceError) as raised:
+        await require_waiting_import(environment.jobs, name)
+    assert raised.value.code == "IMPORT_ENDED"
 
 
 async def test_a_start_that_failed_can_be_repeated(imports: ImportService) -> None:

@@ -1,12 +1,14 @@
 """Tests of reading uploaded files from worker threads."""
 
 import asyncio
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
 from shared.backends.embedded.blobs import FolderBlobStore
 from shared.backends.embedded.file_links import FileLinks
+from shared.cold_data.ports import Blob
 from shared.downloads.import_request import ImportFormat
 from shared.imports.csv_reader import CsvReader
 from shared.imports.json_lines_reader import JsonLinesReader
@@ -22,7 +24,8 @@ async def uploaded_source(tmp_path: Path) -> UploadedSource:
     """Return a file in a blob container."""
     blobs = FolderBlobStore(tmp_path / "blobs", FileLinks("http://127.0.0.1", tmp_path / "key"))
     await blobs.create("a1/upload", CONTENT)
-    return UploadedSource(blobs, "a1/upload", len(CONTENT), asyncio.get_running_loop())
+    [blob] = [each async for each in blobs.list("a1/upload")]
+    return UploadedSource(blobs, blob, asyncio.get_running_loop())
 
 
 async def test_a_worker_thread_reads_ranges_of_an_uploaded_file(uploaded_source: UploadedSource) -> None:
@@ -34,9 +37,20 @@ async def test_a_worker_thread_reads_ranges_of_an_uploaded_file(uploaded_source:
 async def test_a_deleted_file_ends_the_import(tmp_path: Path) -> None:
     """If the uploaded file is deleted during its import, the import fails."""
     blobs = FolderBlobStore(tmp_path / "empty", FileLinks("http://127.0.0.1", tmp_path / "key"))
-    missing = UploadedSource(blobs, "a1/upload", 10, asyncio.get_running_loop())
+    missing = UploadedSource(blobs, Blob("a1/upload", 10, datetime(2026, 1, 5, tzinfo=UTC)), asyncio.get_running_loop())
     with pytest.raises(FileRejectedError, match="no longer exists"):
         await asyncio.to_thread(missing.read, 0, 10)
+
+
+async def test_a_file_that_replaces_the_uploaded_file_is_not_read(
+    uploaded_source: UploadedSource, tmp_path: Path
+) -> None:
+    """If another file of the same size is uploaded while an import reads its file, the import fails."""
+    another = tmp_path / "another"
+    another.write_bytes(CONTENT.replace(b"1\n", b"2\n"))
+    another.replace(tmp_path / "blobs" / "a1" / "upload")
+    with pytest.raises(FileRejectedError, match="uploaded again"):
+        await asyncio.to_thread(uploaded_source.read, 0, 10)
 
 
 @pytest.mark.parametrize(

@@ -137,7 +137,7 @@ class Environment:
             mapping=ImportMapping(timestamp="time"),
             upload_expires_at=START + DAY,
             started_at=START,
-            file=UploadedFile(size=blob.size, written_at=blob.written_at),
+            file=UploadedFile(size=blob.size, written_at=blob.written_at, etag=blob.etag),
         )
         job = Job(
             id=job_id,

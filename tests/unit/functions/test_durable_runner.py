@@ -4,6 +4,8 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from azure.durable_functions import OrchestrationRuntimeStatus
+from azure.durable_functions.models.DurableOrchestrationStatus import DurableOrchestrationStatus
 
 from functions.durable_runner import CLIENT, DurableRunner
 from shared.errors import WorkspaceError
@@ -15,6 +17,7 @@ class Client:
     def __init__(self) -> None:
         self.calls: list[Any] = []
         self.is_failing = False
+        self.status: OrchestrationRuntimeStatus | None = None
 
     async def start_new(self, name: str, *, instance_id: str, client_input: str) -> None:
         """Record the start of an orchestration, or raise the error that the test has set."""
@@ -25,6 +28,12 @@ class Client:
         """Record the termination of an orchestration, or raise the error that the test has set."""
         self._raise_error()
         self.calls.append((instance_id, reason))
+
+    async def get_status(self, instance_id: str) -> DurableOrchestrationStatus:
+        """Return the status that the test has set, or raise the error of a client that does not respond."""
+        if self.status is None:
+            self._raise_error()
+        return DurableOrchestrationStatus(instanceId=instance_id, runtimeStatus=self.status and self.status.name)
 
     def _raise_error(self) -> None:
         if self.is_failing:
@@ -46,6 +55,16 @@ async def test_the_orchestration_has_the_id_of_the_job(durable_client: Client) -
     await runner.start("j1")
     await runner.stop("j1")
     assert durable_client.calls == [("cold_download", "j1", "j1"), ("j1", "cancelled")]
+
+
+@pytest.mark.parametrize("status", [OrchestrationRuntimeStatus.Pending, OrchestrationRuntimeStatus.Running])
+async def test_a_start_of_running_work_succeeds(durable_client: Client, status: OrchestrationRuntimeStatus) -> None:
+    """If a simultaneous request has started the orchestration, its second start is no failure."""
+    durable_client.is_failing, durable_client.status = True, status
+    await DurableRunner("x").start("j1")
+    durable_client.status = OrchestrationRuntimeStatus.Completed
+    with pytest.raises(WorkspaceError):
+        await DurableRunner("x").start("j1")
 
 
 async def test_a_failed_start_raises_an_error_but_not_a_failed_stop(durable_client: Client) -> None:

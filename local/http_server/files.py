@@ -56,15 +56,13 @@ class Files:
                 for an upload link, also the errors of ``Uploads.serve``.
             UploadInterruptedError: the client disconnected during an upload.
         """
-        if scope["method"] not in {"GET", "HEAD", "PUT"}:
-            raise _build_method_not_allowed_error()
         query = dict(parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True))
         linked = await asyncio.to_thread(self._parse_link, scope, query)
         if linked.permission is LinkPermission.WRITE:
             status, document = await self._uploads.serve(scope["method"], linked, query, receive)
             await _send_xml_reply(send, status, document, request_id)
             return
-        if scope["method"] == "PUT":
+        if scope["method"] not in {"GET", "HEAD"}:
             raise _build_method_not_allowed_error()
         try:
             file = await asyncio.to_thread(build_blob_path(self._folder / linked.container, linked.name).open, "rb")

@@ -62,7 +62,7 @@ class Uploads:
         """Process one request to a valid upload link.
 
         Args:
-            method: HTTP method, GET or PUT.
+            method: HTTP method.
             linked: content of the verified link.
             query: query parameters of the request.
             receive: ASGI function that receives the request body.
@@ -210,9 +210,10 @@ async def _serve_upload(upload: _Upload, method: str, query: Mapping[str, str], 
             return 200, await asyncio.to_thread(upload.format_block_list)
         case "PUT", other:
             raise invalid("comp", f"must be block, blocklist or absent, not {other[:32]!r}")
-        case _:
+        case _, part:
             detail = "Upload links support PUT, and GET with comp=blocklist."
-            raise WorkspaceError(Kind.METHOD_NOT_ALLOWED, "METHOD_NOT_ALLOWED", detail, allow=["GET", "PUT"])
+            allow = ["GET", "PUT"] if part == "blocklist" else ["PUT"]
+            raise WorkspaceError(Kind.METHOD_NOT_ALLOWED, "METHOD_NOT_ALLOWED", detail, allow=allow)
     return 201, b""
 
 

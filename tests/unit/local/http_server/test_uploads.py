@@ -171,6 +171,23 @@ async def test_the_deletion_of_a_blob_deletes_its_blocks(
     assert (await anonymous_client.put(build_block_url(url, b"1"), content=b"x")).status_code == 201
 
 
+@pytest.mark.parametrize(
+    ("method", "query", "allow"),
+    [
+        ("GET", "", ["PUT"]),
+        ("POST", "", ["PUT"]),
+        ("DELETE", "&comp=block&blockid=MQ==", ["PUT"]),
+        ("DELETE", "&comp=blocklist", ["GET", "PUT"]),
+    ],
+)
+async def test_a_refused_method_names_the_methods_of_the_upload_link(
+    anonymous_client: httpx.AsyncClient, url: str, method: str, query: str, allow: list[str]
+) -> None:
+    """The reply 405 to an upload link lists the methods that the link supports with the same query."""
+    reply = await anonymous_client.request(method, f"{url}{query}")
+    assert (reply.status_code, reply.json()["allow"]) == (405, allow)
+
+
 async def test_wrong_upload_links_and_requests_are_rejected(
     anonymous_client: httpx.AsyncClient, links: FileLinks, blob_store: FolderBlobStore, url: str
 ) -> None:

@@ -330,6 +330,45 @@ def test_a_chain_that_was_emptied_is_not_verified(
         assert verify_bundle(tmp_path, forge(complete_bundle, complete=False, verdict=None), *arguments) == 1
 
 
+def test_a_chain_without_matching_records_is_not_verified(
+    service_with_records: Service, complete_bundle: bytes, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A filtered chain without records is not reported as valid, because its filters and their result are unsigned."""
+    key = load_verifier_key(service_with_records)
+
+    def claim_that_no_record_matches(files: dict[str, bytes]) -> None:
+        manifest = json.loads(files["manifest.json"])
+        manifest["filters"]["entityId"] = "x"
+        for entry in manifest["chains"]:
+            entry.update(records=0, complete=False, verdict=None)
+            files[entry["file"]] = files[entry["proof"]] = b"[]"
+        files["manifest.json"] = json.dumps(manifest).encode()
+
+    forged = rewrite_bundle(complete_bundle, claim_that_no_record_matches)
+    editor = service_with_records.create_client("editor@t")
+    genuine = download_bundle(editor, scopes=CHAINS, entityId="E-9")
+    for content in (forged, genuine):
+        for arguments in ((), ("--key", key)):
+            assert verify_bundle(tmp_path, content, *arguments) == 2
+            printed = capsys.readouterr()
+            assert printed.err.count("the bundle contains no record of this chain, so nothing was verified") == 3
+            assert "covers" not in printed.out
+    partly = download_bundle(editor, scopes=CHAINS, entityId="E-1")
+    assert verify_bundle(tmp_path, partly, "--key", key) == 2
+    printed = capsys.readouterr()
+    assert "covers 3 filtered records" in printed.out
+    assert printed.err.count("nothing was verified") == 2
+
+
+def test_a_bundle_without_chains_is_rejected(complete_bundle: bytes, tmp_path: Path) -> None:
+    """A bundle from which all chains were removed is not reported as valid: every bundle has at least one chain."""
+    files = read_bundle_files(complete_bundle)
+    manifest = {**json.loads(files["manifest.json"]), "chains": []}
+    removed: dict[str, bytes | None] = {name: None for name in files if "/" in name}
+    emptied = change_files(complete_bundle, {**removed, "manifest.json": json.dumps(manifest).encode()})
+    assert verify_bundle(tmp_path, emptied) == 1
+
+
 def create_key(workspace: str = "plant-t") -> tuple[ec.EllipticCurvePrivateKey, VerifierKey]:
     """Return a new private key, and its public key with the name of the key of a workspace."""
     private = ec.generate_private_key(ec.SECP256R1())
@@ -586,9 +625,11 @@ def test_a_damaged_chain_does_not_prevent_a_bundle(
     assert printed.count(": sound: ") == 2
     content = download_bundle(editor, scopes=[CHAINS[0], chain], entityId="E-0", receipts=True)
     _, damaged = json.loads(read_bundle_files(content)["manifest.json"])["chains"]
-    if damaged["records"]:
-        assert damaged["proof"] is None
-        assert verify_bundle(tmp_path, content, "--key", load_verifier_key(service_with_records)) == 1
+    is_match_deleted = statement.endswith(("sequence = 1", "true"))
+    assert damaged["records"] == (0 if is_match_deleted else 1)
+    assert (damaged["proof"] is None) == (not is_match_deleted)
+    status = verify_bundle(tmp_path, content, "--key", load_verifier_key(service_with_records))
+    assert status == (2 if is_match_deleted else 1)
 
 
 def test_a_bundle_survives_a_kill_and_can_be_cancelled(service_with_records: Service, tmp_path: Path) -> None:

@@ -186,6 +186,8 @@ def _verify_chain(
     if checkpoint is None:
         consequence = "" if records else ", so nothing proves that it has no records"
         result.undecided.append(f"{name}: the bundle contains no signed checkpoint of this chain{consequence}")
+    elif not records:
+        result.undecided.append(f"{name}: the bundle contains no record of this chain, so nothing was verified")
     elif checkpoint.size < len(records):
         result.undecided.append(f"{name}: the checkpoint covers only {checkpoint.size} of {len(records)} records")
     if unverified:
@@ -287,7 +289,7 @@ def _verify_filtered_chain(
         last = sequence
     if entry["target"] == AMENDMENTS:
         check_signatures(records, is_complete=False)
-    if checkpoint is None:
+    if checkpoint is None or not records:
         return f"{len(records)} filtered records"
     return f"the checkpoint of {checkpoint.size} covers {len(records)} filtered records; completeness is not verified"
 

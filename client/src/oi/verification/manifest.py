@@ -55,7 +55,7 @@ def parse_manifest(content: bytes) -> dict[str, Any]:
         "filters": isinstance(filters, dict)
         and filters.keys() == _FILTERS
         and all(value is None or isinstance(value, str) for value in filters.values()),
-        "chains": isinstance(manifest["chains"], list),
+        "chains": isinstance(manifest["chains"], list) and manifest["chains"] != [],
     }
     for name, is_valid in are_valid.items():
         if not is_valid:

@@ -259,6 +259,7 @@ CHANGES: dict[str, Callable[[dict[str, Any]], None]] = {
     "not complete": lambda manifest: manifest["chains"][0].update(complete=False),
     "broken": lambda manifest: manifest["chains"][0]["verdict"].update(ChainValid=False, BrokenAt="000000000001"),
     "empty": lambda manifest: manifest["chains"][0]["verdict"].update(Empty=True),
+    "target is no text": lambda manifest: manifest["chains"][0].update(target=[]),
     "chain removed": lambda manifest: manifest["chains"].pop(),
     "unknown member": lambda manifest: manifest.update(extra=1),
 }
@@ -393,19 +394,25 @@ def test_a_checkpoint_of_an_unknown_key_leaves_a_chain_undecided(
     known, (private, unknown) = load_verifier_key(service_with_records), create_key()
     for content in (complete_bundle, filtered_bundle):
         assert verify_bundle(tmp_path, content, "--key", str(unknown)) == 2
-        assert "none of the trusted keys has the id" in capsys.readouterr().err
+        assert (
+            f"states the unknown key {load_verifier_key(service_with_records).split('+')[1]}" in capsys.readouterr().err
+        )
         note = sign_checkpoint(read_bundle_files(content)["checkpoints/1.txt"], private, unknown)
         resigned = change_files(content, {"checkpoints/1.txt": note})
         assert verify_bundle(tmp_path, resigned, "--key", known) == 2
         printed = capsys.readouterr()
-        assert f"none of the trusted keys has the id {unknown.key_id.hex()}" in printed.err
+        assert f"states the unknown key {unknown.key_id.hex()}; pass the set of all keys with --key" in printed.err
         assert "chains/1.json" not in printed.out
         (tmp_path / "keys").write_text(f"{known}\n{unknown}\n")
         assert verify_bundle(tmp_path, resigned, "--key", str(tmp_path / "keys")) == 0
 
 
 def test_a_forged_checkpoint_is_reported(
-    service_with_records: Service, complete_bundle: bytes, filtered_bundle: bytes, tmp_path: Path
+    service_with_records: Service,
+    complete_bundle: bytes,
+    filtered_bundle: bytes,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     """A checkpoint is invalid if a known key did not sign it but its id is stated, or no key of the workspace did.
 
@@ -427,11 +434,15 @@ def test_a_forged_checkpoint_is_reported(
             text,
             by_unknown.replace(b"/DomainEvents/", b"/DomainAmendments/"),
             by_unknown.replace(b"\n7\n", b"\n6\n"),
+            by_unknown.replace(b"\n7\n", b"\n" + b"7" * 5000 + b"\n"),
+            by_unknown.replace(b"\n7\n", b"\n" + b"7" * 13 + b"\n"),
         ):
             changed = change_files(content, {"checkpoints/1.txt": forged})
             assert verify_bundle(tmp_path, changed, "--key", known) == 1, forged
         resigned = change_files(content, {"checkpoints/1.txt": by_unknown})
+        capsys.readouterr()
         assert verify_bundle(tmp_path, resigned) == 1
+        assert f"does not contain the key {unknown.key_id.hex()} that signed" in capsys.readouterr().out
 
 
 def test_a_checkpoint_of_an_unknown_key_hides_no_fault(
@@ -474,6 +485,50 @@ def test_a_checkpoint_of_an_unknown_key_hides_no_fault(
     swapped = {"receipts/1/000000000007.cbor": receipts["receipts/1/000000000006.cbor"]}
     assert verify_bundle(tmp_path, bundle_with_receipts, "--key", str(unknown)) == 2
     assert verify_bundle(tmp_path, change_files(bundle_with_receipts, {**swapped}), "--key", str(unknown)) == 1
+
+
+def test_no_chain_hides_the_fault_of_another(
+    service_with_records: Service, complete_bundle: bytes, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The verifier reports the fault of each chain, also if another chain has a name that is not valid Unicode."""
+
+    def damage_two_chains(files: dict[str, bytes]) -> None:
+        files["manifest.json"] = files["manifest.json"].replace(json.dumps(SCOPE).encode(), b'"\\ud800"', 1)
+        files["chains/2.json"] = files["chains/2.json"].replace(b"<b>", b"<c>")
+
+    manifest = json.loads(read_bundle_files(complete_bundle)["manifest.json"])
+    ascii_manifest = change_files(complete_bundle, {"manifest.json": json.dumps(manifest).encode()})
+    forged = rewrite_bundle(ascii_manifest, damage_two_chains)
+    assert verify_bundle(tmp_path, forged, "--key", load_verifier_key(service_with_records)) == 1
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.partition(" ")[0] for line in lines if ": broken at" in line] == ["chains/1.json", "chains/2.json"]
+    assert any(line.startswith("chains/3.json") and "sound" in line for line in lines)
+
+
+def test_receipts_that_cannot_be_read_hide_no_fault(
+    service_with_records: Service,
+    bundle_with_receipts: bytes,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Without the library for receipts, the verifier reports broken chains, and cannot decide on the others."""
+    monkeypatch.setitem(sys.modules, "oi.verification.receipts", None)
+    key = load_verifier_key(service_with_records)
+    assert verify_bundle(tmp_path, bundle_with_receipts, "--key", key) == 2
+    assert capsys.readouterr().err.count("cannot tell: chains/") == 3
+    changed = read_bundle_files(bundle_with_receipts)["chains/2.json"].replace(b"<b>", b"<c>")
+    forged = change_files(bundle_with_receipts, {"chains/2.json": changed})
+    assert verify_bundle(tmp_path, forged, "--key", key) == 1
+    assert "chains/2.json" in capsys.readouterr().out
+
+
+def test_an_unsupported_enclosed_key_is_reported(complete_bundle: bytes, tmp_path: Path) -> None:
+    """A bundle whose enclosed key is on an unknown curve is damaged, so the exit status is 1."""
+    _, key = create_key()
+    unknown_curve = key.spki.replace(bytes.fromhex("2a8648ce3d030107"), bytes.fromhex("2a8648ce3d030106"))
+    changed = f"{replace(key, spki=unknown_curve)}\n".encode()
+    assert verify_bundle(tmp_path, change_files(complete_bundle, {"verifier-key.txt": changed})) == 1
 
 
 def test_a_complete_bundle_has_no_incomplete_chain(complete_bundle: bytes, tmp_path: Path) -> None:

@@ -321,7 +321,7 @@ def test_a_checkpoint_of_an_unknown_key_has_no_verdict(
     capsys.readouterr()
     assert main([*verify[:-1], str(unknown)]) == 2
     printed = capsys.readouterr()
-    assert (printed.out, "none of the trusted keys has the id" in printed.err) == ("", True)
+    assert (printed.out, "states the unknown key" in printed.err) == ("", True)
     out.write_text(json.dumps(json.loads(out.read_text())[:3]))
     assert main([*verify[:-1], str(unknown)]) == 1
 

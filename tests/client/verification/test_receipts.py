@@ -11,7 +11,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric import ec
 from oi.verification.command import main
 from oi.verification.key_sets import parse_keys
-from oi.verification.notes import VerifierKey, find_signer, open_checkpoint
+from oi.verification.notes import VerifierKey, open_checkpoint_with_keys
 from oi.verification.receipts import ReceiptError, UnknownKeyError, parse_receipt, verify_record
 
 VECTORS = Path(__file__).parents[2] / "vectors"
@@ -106,9 +106,9 @@ def test_the_three_key_formats_give_the_same_key() -> None:
         assert {key.spki for key in parse_keys(content)} == {VerifierKey.parse(LINE).spki}
     newest = CHAIN["checkpoints"][-1]
     note = newest["signedNote"].encode()
-    signer = find_signer(note, KEYS)
-    assert signer is not None
-    assert open_checkpoint(note, signer, newest["origin"]).size == newest["size"]
+    chain = (CHAIN["workspace"], CHAIN["target"], CHAIN["scopeKey"])
+    checkpoint, unknown_key = open_checkpoint_with_keys(note, KEYS, *chain)
+    assert (checkpoint.size, unknown_key) == (newest["size"], "")
 
 
 def change_jwk(**properties: Any) -> bytes:

@@ -5,7 +5,7 @@ from base64 import b64decode
 
 from oi.verification.export import verify_export
 from oi.verification.merkle import is_consistent, is_included
-from oi.verification.notes import VerifierKey, build_origin, open_checkpoint
+from oi.verification.notes import VerifierKey, open_checkpoint_with_keys
 
 from scripts.proof_vectors import TARGET, build_vectors
 from shared.provenance.hash_rule import parse_json_integer
@@ -22,7 +22,7 @@ def test_the_proof_vectors_are_valid() -> None:
     place = (whole["workspace"], whole["target"], whole["scopeKey"])
     key = VerifierKey.parse(whole["verifierKey"])
     notes = (one["signedNote"].encode() for one in whole["checkpoints"])
-    opened = {made.size: made for made in (open_checkpoint(note, key, build_origin(*place)) for note in notes)}
+    opened = {made.size: made for made, _ in (open_checkpoint_with_keys(note, [key], *place) for note in notes)}
     for checkpoint in opened.values():
         assert verify_export(whole["records"], *place, checkpoint) == len(whole["records"])
     for proof in whole["inclusion"]:

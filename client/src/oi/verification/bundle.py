@@ -32,6 +32,7 @@ from oi.verification.notes import (
     CheckpointContent,
     NoteError,
     VerifierKey,
+    describe_unknown_key,
     open_checkpoint_with_keys,
 )
 
@@ -57,16 +58,16 @@ class BundleResult:
 
 
 @dataclass(frozen=True, slots=True)
-class _TrustedKeys:
+class _VerifierKeys:
     """Public keys of the workspace that verify the checkpoints and receipts of a bundle.
 
     Attributes:
         keys: the keys, at least one.
-        are_enclosed: True if the keys are those in the bundle, which must have signed all its checkpoints.
+        are_from_bundle: True if the keys are those in the bundle, which must have signed all its checkpoints.
     """
 
     keys: Sequence[VerifierKey]
-    are_enclosed: bool
+    are_from_bundle: bool
 
 
 def verify_bundle(path: Path, keys: Sequence[VerifierKey], workspace: str | None = None) -> BundleResult:
@@ -94,10 +95,10 @@ def verify_bundle(path: Path, keys: Sequence[VerifierKey], workspace: str | None
         result.lines.append(f"enclosed key {enclosed.name}, SHA-256 {fingerprint}: key not independently confirmed")
     if used := [f"{name}={_quote_text(value)}" for name, value in manifest["filters"].items() if value]:
         result.lines.append(f"filters according to the manifest, which is not signed: {', '.join(used)}")
-    trusted = _TrustedKeys(keys or [enclosed, *load_enclosed_keys(files)], are_enclosed=not keys)
+    verifiers = _VerifierKeys(keys or [enclosed, *load_enclosed_keys(files)], are_from_bundle=not keys)
     receipts = group_receipts(files)
     for number, entry in enumerate(manifest["chains"], start=1):
-        _verify_chain(files, manifest, entry, trusted, receipts.get(number, {}), result)
+        _verify_chain(files, manifest, entry, verifiers, receipts.get(number, {}), result)
     return result
 
 
@@ -162,7 +163,7 @@ def _verify_chain(
     files: Mapping[str, bytes],
     manifest: Mapping[str, Any],
     entry: Mapping[str, Any],
-    trusted: _TrustedKeys,
+    verifiers: _VerifierKeys,
     receipts: Mapping[str, bytes],
     result: BundleResult,
 ) -> None:
@@ -170,18 +171,25 @@ def _verify_chain(
     scope = f" {_quote_text(entry['scopeKey'])}" if entry["scopeKey"] else ""
     name = f"{entry['file']} ({entry['target']}{scope})"
     try:
-        checkpoint, unsigned = _load_checkpoint(files, manifest, entry, trusted)
+        checkpoint, checkpoint_doubt = _load_checkpoint(files, manifest, entry, verifiers)
         records = _parse_records(files, entry)
         if entry["complete"]:
             line = _verify_complete_chain(files, manifest, entry, records, checkpoint)
         else:
             line = _verify_filtered_chain(files, manifest, entry, records, checkpoint)
-        unverified = verify_receipts(receipts, records, checkpoint, trusted.keys)
+        receipt_doubt = verify_receipts(receipts, records, checkpoint, verifiers.keys)
     except BrokenError as error:
         result.faults.append(f"{name}: broken at {error.broken_at}: {error}")
         return
-    if unsigned:
-        result.undecided.append(f"{name}: {unsigned}")
+    except ValueError as error:
+        # For instance, a name has an unpaired surrogate. No chain may hide the faults of the others.
+        result.faults.append(f"{name}: broken at {entry['file']}: {error}")
+        return
+    except Exception as error:  # noqa: BLE001  an unexpected error must not look like a broken chain
+        result.undecided.append(f"{name}: {type(error).__name__}: {error}")
+        return
+    if checkpoint_doubt:
+        result.undecided.append(f"{name}: {checkpoint_doubt}")
         return
     if checkpoint is None:
         consequence = "" if records else ", so nothing proves that it has no records"
@@ -190,8 +198,8 @@ def _verify_chain(
         result.undecided.append(f"{name}: the bundle contains no record of this chain, so nothing was verified")
     elif checkpoint.size < len(records):
         result.undecided.append(f"{name}: the checkpoint covers only {checkpoint.size} of {len(records)} records")
-    if unverified:
-        result.undecided.append(f"{name}: the receipts were not verified: {unverified}")
+    if receipt_doubt:
+        result.undecided.append(f"{name}: the receipts were not verified: {receipt_doubt}")
     result.lines.append(f"{name}: {line}")
 
 
@@ -201,24 +209,24 @@ def _quote_text(text: str) -> str:
 
 
 def _load_checkpoint(
-    files: Mapping[str, bytes], manifest: Mapping[str, Any], entry: Mapping[str, Any], trusted: _TrustedKeys
+    files: Mapping[str, bytes], manifest: Mapping[str, Any], entry: Mapping[str, Any], verifiers: _VerifierKeys
 ) -> tuple[CheckpointContent | None, str]:
     """Return the content of a chain's checkpoint, and why its signature could not be verified; empty if it is valid.
 
     Raises:
-        BrokenError: the checkpoint is invalid, or no enclosed key has signed it although no other keys are known.
+        BrokenError: the checkpoint is invalid, or the caller passed no keys and no key in the bundle signed it.
     """
     name = entry["checkpoint"]
     if name is None:
         return None, ""
     chain = manifest["workspace"], entry["target"], entry["scopeKey"] or ""
     try:
-        checkpoint, unsigned = open_checkpoint_with_keys(files[name], trusted.keys, *chain)
+        checkpoint, unknown_key = open_checkpoint_with_keys(files[name], verifiers.keys, *chain)
     except NoteError as error:
         raise BrokenError(name, str(error)) from None
-    if unsigned and trusted.are_enclosed:
-        raise BrokenError(name, unsigned)
-    return checkpoint, unsigned
+    if unknown_key and verifiers.are_from_bundle:
+        raise BrokenError(name, f"the bundle does not contain the key {unknown_key} that signed the checkpoint")
+    return checkpoint, describe_unknown_key(unknown_key) if unknown_key else ""
 
 
 def _parse_records(files: Mapping[str, bytes], entry: Mapping[str, Any]) -> list[dict[str, Any]]:

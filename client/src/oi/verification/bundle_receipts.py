@@ -81,12 +81,12 @@ def verify_receipts(
         raise BrokenError(record_id, "the receipt is missing" if record_id in expected else "the record is missing")
     if checkpoint is None:
         raise BrokenError("checkpoint", "the bundle contains receipts, but no checkpoint of this chain")
-    unverified = ""
+    doubt = ""
     for record_id, content in receipts.items():
         try:
             verify_receipt_for_checkpoint(content, record_id, bytes.fromhex(expected[record_id]), checkpoint, keys)
         except UnknownKeyError as error:
-            unverified = str(error)
+            doubt = str(error)
         except ReceiptError as error:
             raise BrokenError(record_id, f"the receipt is invalid: {error}") from None
-    return unverified
+    return doubt

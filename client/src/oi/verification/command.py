@@ -26,6 +26,7 @@ from oi.verification.notes import (
     NoteError,
     VerifierKey,
     build_key_name,
+    describe_unknown_key,
     open_checkpoint_with_keys,
 )
 
@@ -162,7 +163,7 @@ def _run_verification(options: argparse.Namespace) -> int:
     if options.key is None and options.checkpoint is not None:
         return _report_undecided("--checkpoint requires --key, the line that verifies its signature")
     try:
-        checkpoint, unsigned = _load_checkpoint(options)
+        checkpoint, checkpoint_doubt = _load_checkpoint(options)
     except NoteError as error:
         return _report_broken("checkpoint", str(error))
     except (OSError, ValueError) as error:
@@ -175,7 +176,7 @@ def _run_verification(options: argparse.Namespace) -> int:
     except (OSError, UnicodeDecodeError, UnreadableError) as error:
         is_text = not isinstance(error, UnicodeDecodeError)
         return _report_undecided(str(error) if is_text else f"{options.export} is not UTF-8 text")
-    return _report_undecided(unsigned) if unsigned else _report_sound(records, checkpoint)
+    return _report_undecided(checkpoint_doubt) if checkpoint_doubt else _report_sound(records, checkpoint)
 
 
 def _report_sound(records: Sequence[Mapping[str, Any]], checkpoint: CheckpointContent | None) -> int:
@@ -214,7 +215,9 @@ def _load_checkpoint(options: argparse.Namespace) -> tuple[CheckpointContent | N
             "pass its path with --checkpoint"
         )
     note = Path(options.checkpoint or saved).read_bytes()
-    return open_checkpoint_with_keys(note, keys, options.workspace, options.target, options.scope)
+    chain = options.workspace, options.target, options.scope
+    checkpoint, unknown_key = open_checkpoint_with_keys(note, keys, *chain)
+    return checkpoint, describe_unknown_key(unknown_key) if unknown_key else ""
 
 
 def _load_verifier_keys(option: str) -> list[VerifierKey]:

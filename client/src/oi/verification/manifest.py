@@ -69,7 +69,7 @@ def parse_manifest(content: bytes) -> dict[str, Any]:
 
 
 def _is_valid_entry(entry: Any, number: int) -> bool:
-    if not isinstance(entry, dict) or entry.keys() != _CHAIN_MEMBERS or entry["target"] not in _TARGETS:
+    if not isinstance(entry, dict) or entry.keys() != _CHAIN_MEMBERS or entry["target"] not in tuple(_TARGETS):
         return False
     verdict, scope = entry["verdict"], entry["scopeKey"]
     return (

@@ -10,9 +10,11 @@ from dataclasses import dataclass
 from typing import Final, Self
 from urllib.parse import quote
 
-from cryptography.exceptions import InvalidSignature
+from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
+
+from oi.verification.hash_rule import RECORD_ID_DIGITS
 
 ECDSA_TYPE: Final = b"\x02"
 MAX_NOTE_BYTES: Final = 1_000_000
@@ -70,7 +72,7 @@ class VerifierKey:
         """
         try:
             key = serialization.load_der_public_key(self.spki)
-        except ValueError:
+        except (ValueError, UnsupportedAlgorithm):
             raise NoteError("the verifier key is not a public key") from None
         if not isinstance(key, ec.EllipticCurvePublicKey) or not isinstance(key.curve, ec.SECP256R1):
             raise NoteError("the verifier key is not on the curve P-256")
@@ -116,57 +118,10 @@ def format_signature_line(key: VerifierKey, signature: bytes) -> bytes:
     return f"{_DASH}{key.name} {base64.b64encode(key.key_id + signature).decode()}\n".encode()
 
 
-def verify_note(note: bytes, key: VerifierKey) -> str:
-    """Verify that a key signed a note, and return the signed text.
-
-    Raises:
-        NoteError: the bytes are not a signed note, or the key's signature is missing or wrong.
-    """
-    text, lines = _split_note(note)
-    signatures = [signature for line in lines if (signature := _parse_signature(line, key)) is not None]
-    if not signatures:
-        raise NoteError(f"the checkpoint is not signed by {key.name or f'the key {key.key_id.hex()}'}")
-    try:
-        for signature in signatures:
-            key.parse_public_key().verify(signature, text.encode(), ec.ECDSA(hashes.SHA256()))
-    except InvalidSignature:
-        raise NoteError("the signature of the checkpoint is not valid") from None
-    return text
-
-
-def find_signer(note: bytes, keys: Sequence[VerifierKey]) -> VerifierKey | None:
-    """Return the first of the given keys whose signature line a note contains; None if no key signed the note.
-
-    The signature is not verified.
-
-    Raises:
-        NoteError: the bytes are not a signed note.
-    """
-    _, lines = _split_note(note)
-    return next((key for key in keys if any(_parse_signature(line, key) is not None for line in lines)), None)
-
-
-def open_checkpoint(note: bytes, key: VerifierKey, origin: str) -> CheckpointContent:
-    """Verify the signature and the origin of a checkpoint and return its content.
-
-    Raises:
-        NoteError: the checkpoint is not signed by the key, is malformed, or belongs to another chain.
-    """
-    return _parse_checkpoint_of(verify_note(note, key), origin)
-
-
-def _parse_checkpoint_of(text: str, origin: str) -> CheckpointContent:
-    """Parse the text of a checkpoint, and check that it belongs to the chain with this origin."""
-    checkpoint = _parse_checkpoint(text)
-    if checkpoint.origin != origin:
-        raise NoteError(f"the checkpoint belongs to {checkpoint.origin}, not to {origin}")
-    return checkpoint
-
-
 def open_checkpoint_with_keys(
     note: bytes, keys: Sequence[VerifierKey], workspace: str, target: str, scope_key: str
 ) -> tuple[CheckpointContent, str]:
-    """Verify the origin of a checkpoint and, if a trusted key has the id that its signature states, the signature.
+    """Verify the origin of a checkpoint, and its signature if its key is known.
 
     Args:
         note: checkpoint as a signed note.
@@ -176,37 +131,76 @@ def open_checkpoint_with_keys(
         scope_key: scope of the chain; empty if it has none.
 
     Returns:
-        The content of the checkpoint, and the reason why its signature could not be verified: an unknown key of the
-        workspace, such as a retired key, possibly signed it. The reason is empty if the signature is valid. If there is
-        a reason, the content is not trusted: it can only reveal faults.
+        The content of the checkpoint, and the id of the unknown key that its signature states, as hexadecimal digits.
+        The id is empty if the signature is valid. If there is an id, the content is not trusted: it can only reveal
+        faults. A retired key of the workspace may have signed it.
 
     Raises:
         NoteError: the signature of a trusted key is wrong, no key of the workspace can have signed the checkpoint, or
             the checkpoint is malformed or belongs to another chain.
     """
-    origin = build_origin(workspace, target, scope_key)
-    unknown = _find_unknown_key_id(note, keys, build_key_name(workspace))
-    if unknown is None:
-        return open_checkpoint(note, find_signer(note, keys) or keys[0], origin), ""
-    text, _ = _split_note(note)
-    reason = f"none of the trusted keys has the id {unknown.hex()}, which the signature of the checkpoint states"
-    return _parse_checkpoint_of(text, origin), reason
+    text, signatures = _split_note(note)
+    by_known = [(key, signature) for key in keys for signature in signatures if signature.is_by(key)]
+    for key, signature in by_known:
+        _verify_signature(text, key, signature)
+    unknown = "" if by_known else _require_unknown_key_id(signatures, keys, build_key_name(workspace))
+    checkpoint, origin = _parse_checkpoint(text), build_origin(workspace, target, scope_key)
+    if checkpoint.origin != origin:
+        raise NoteError(f"the checkpoint belongs to {checkpoint.origin}, not to {origin}")
+    return checkpoint, unknown
 
 
-def _find_unknown_key_id(note: bytes, keys: Sequence[VerifierKey], name: str) -> bytes | None:
-    """Return the key id of the first signature in a note that states this key name, if no trusted key has its id.
+def describe_unknown_key(key_id: str) -> str:
+    """Return the reason why a checkpoint whose signature states an unknown key could not be verified."""
+    return f"the signature of the checkpoint states the unknown key {key_id}; pass the set of all keys with --key"
 
-    Return None if a signature states the id of a trusted key, even with another name: that key must have signed.
+
+@dataclass(frozen=True, slots=True)
+class _NoteSignature:
+    """Signature line of a note.
+
+    Attributes:
+        key_name: name of the key.
+        key_id: id of the key, four bytes.
+        signature: the signature; it is not verified yet.
     """
-    _, lines = _split_note(note)
-    signatures = [_split_signature_line(line) for line in lines]
+
+    key_name: str
+    key_id: bytes
+    signature: bytes
+
+    def is_by(self, key: VerifierKey) -> bool:
+        """Return whether the signature states this key."""
+        return self.key_id == key.key_id and key.name in ("", self.key_name)
+
+
+def _verify_signature(text: str, key: VerifierKey, signature: _NoteSignature) -> None:
+    try:
+        key.parse_public_key().verify(signature.signature, text.encode(), ec.ECDSA(hashes.SHA256()))
+    except InvalidSignature:
+        raise NoteError("the signature of the checkpoint is not valid") from None
+
+
+def _require_unknown_key_id(signatures: Sequence[_NoteSignature], keys: Sequence[VerifierKey], name: str) -> str:
+    """Return the id of the first key that a signature states with this name, if no signature states a trusted key.
+
+    Raises:
+        NoteError: no signature states this name, or one states the id of a trusted key with another name: that key must
+            have signed.
+    """
     trusted = {key.key_id for key in keys}
-    if any(key_id in trusted for _, key_id, _ in signatures):
-        return None
-    return next((key_id for stated, key_id, signature in signatures if stated == name and signature), None)
+    unknown = [each.key_id for each in signatures if each.key_name == name and each.signature]
+    if not unknown or any(each.key_id in trusted for each in signatures):
+        raise NoteError(f"the checkpoint is not signed by {keys[0].name or f'the key {keys[0].key_id.hex()}'}")
+    return unknown[0].hex()
 
 
-def _split_note(note: bytes) -> tuple[str, Sequence[str]]:
+def _split_note(note: bytes) -> tuple[str, Sequence[_NoteSignature]]:
+    """Return the text and the signatures of a signed note.
+
+    Raises:
+        NoteError: the bytes are not a signed note.
+    """
     try:
         decoded = note.decode()
     except UnicodeDecodeError:
@@ -215,7 +209,7 @@ def _split_note(note: bytes) -> tuple[str, Sequence[str]]:
     control = any(ord(character) < ord(" ") and character != "\n" for character in decoded)
     if len(note) > MAX_NOTE_BYTES or not blank or not signatures.endswith("\n") or control:
         raise NoteError("the checkpoint is not a signed note")
-    return text + "\n", signatures.split("\n")[:-1]
+    return text + "\n", [_parse_signature(line) for line in signatures.split("\n")[:-1]]
 
 
 def _decode_base64(text: str) -> bytes:
@@ -232,14 +226,8 @@ def _decode_base64(text: str) -> bytes:
     return decoded
 
 
-def _parse_signature(line: str, key: VerifierKey) -> bytes | None:
-    """Parse the signature in a signature line of a note; return None if the line belongs to another key."""
-    name, key_id, signature = _split_signature_line(line)
-    return signature if key_id == key.key_id and key.name in ("", name) else None
-
-
-def _split_signature_line(line: str) -> tuple[str, bytes, bytes]:
-    """Return the key name, the key id and the signature of a signature line of a note.
+def _parse_signature(line: str) -> _NoteSignature:
+    """Parse a signature line of a note.
 
     Raises:
         NoteError: the line is not a signature line.
@@ -251,7 +239,7 @@ def _split_signature_line(line: str) -> tuple[str, bytes, bytes]:
         decoded = _decode_base64(encoded)
     except ValueError:
         raise NoteError("the checkpoint is not a signed note") from None
-    return name, decoded[:4], decoded[4:]
+    return _NoteSignature(name, decoded[:4], decoded[4:])
 
 
 def _parse_checkpoint(text: str) -> CheckpointContent:
@@ -259,11 +247,11 @@ def _parse_checkpoint(text: str) -> CheckpointContent:
     if len(lines) < _LINES or not all(lines):
         raise NoteError("the signed note does not contain a checkpoint")
     origin, size, encoded = lines[:_LINES]
-    canonical_size = size.isascii() and size.isdigit() and str(int(size)) == size
+    is_number = size.isascii() and size.isdigit() and len(size) <= RECORD_ID_DIGITS
     try:
         root = _decode_base64(encoded)
     except ValueError:
         raise NoteError("the checkpoint has no root hash") from None
-    if not canonical_size or len(root) != _HASH_BYTES:
+    if not is_number or str(int(size)) != size or len(root) != _HASH_BYTES:
         raise NoteError("the signed note does not contain a checkpoint")
     return CheckpointContent(origin, int(size), root)

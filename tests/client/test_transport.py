@@ -12,6 +12,7 @@ from oi import (
     InvalidRequestError,
     NotFoundError,
     OverloadedError,
+    PreconditionFailedError,
     SignInError,
     TooManyRequestsError,
     UnreachableError,
@@ -61,6 +62,11 @@ def open_transport(fake_service: FakeService, **options: Any) -> Iterator[Transp
     )
     yield transport
     transport.close()
+
+
+def raise_read_error(request: httpx.Request) -> httpx.Response:
+    """Fail as if the reply to a request was lost."""
+    raise httpx.ReadError("lost", request=request)
 
 
 def build_error_reply(status: int, **headers: str) -> httpx.Response:
@@ -172,6 +178,7 @@ def test_a_lost_reply_is_remembered_when_the_token_is_renewed(recorded_pauses: l
     [
         ("PUT", {"If-Match": '"e"'}, 412),
         ("PUT", {"If-None-Match": "*"}, 412),
+        ("PUT", {}, 400),
         ("PUT", {}, 403),
         ("PUT", {}, 404),
         ("DELETE", {"If-Match": '"e"'}, 412),
@@ -207,7 +214,13 @@ def test_the_outcome_of_a_change_is_unknown_if_all_replies_are_lost(recorded_pau
     [
         ("DELETE", httpx.ConnectError("refused"), lambda: build_error_reply(404), NotFoundError),
         ("DELETE", httpx.ConnectTimeout("late"), lambda: build_error_reply(404), NotFoundError),
-        ("PUT", httpx.ReadError("lost"), lambda: build_error_reply(400), InvalidRequestError),
+        ("PUT", httpx.PoolTimeout("late"), lambda: build_error_reply(412), PreconditionFailedError),
+        ("PUT", httpx.ProxyError("refused"), lambda: build_error_reply(412), PreconditionFailedError),
+        ("PUT", httpx.UnsupportedProtocol("no scheme"), lambda: build_error_reply(412), PreconditionFailedError),
+        ("PUT", httpx.ReadError("lost"), lambda: build_error_reply(413), InvalidRequestError),
+        ("PUT", httpx.ReadError("lost"), lambda: build_error_reply(415), InvalidRequestError),
+        ("PUT", httpx.ReadError("lost"), lambda: build_error_reply(428), InvalidRequestError),
+        ("DELETE", httpx.ReadError("lost"), lambda: build_error_reply(400), InvalidRequestError),
         ("GET", httpx.ReadError("lost"), lambda: build_error_reply(404), NotFoundError),
     ],
 )
@@ -216,9 +229,54 @@ def test_a_refusal_that_the_first_attempt_cannot_cause_is_reported(
 ) -> None:
     """The refusal of a repetition is reported if the first attempt was not sent or made no change."""
     fake_service = FakeService(first, second())
-    with open_transport(fake_service) as transport, pytest.raises(kind):
+    with open_transport(fake_service) as transport, pytest.raises(kind) as raised:
         transport.request(method, "/a")
+    assert not raised.value.is_outcome_unknown
     assert len(recorded_pauses) == 1
+
+
+def test_the_outcome_of_a_post_is_unknown_if_its_last_reply_is_lost(recorded_pauses: list[float]) -> None:
+    """If the last reply to a POST is lost, the error says that a change may have been made; a GET changes nothing."""
+    fake_service = FakeService(*(httpx.ReadError("lost") for _ in range(11)))
+    with open_transport(fake_service) as transport:
+        for appends in (False, True):
+            with pytest.raises(UnreachableError, match=r"POST request; if .* may have been made") as raised:
+                transport.request("POST", "/a", appends=appends)
+            assert raised.value.is_outcome_unknown
+        with pytest.raises(UnreachableError, match=r"^http://service\.example does not respond: lost$") as raised:
+            transport.request("GET", "/a")
+    assert not raised.value.is_outcome_unknown
+    assert len(recorded_pauses) == 8
+
+
+@pytest.mark.parametrize(
+    ("status", "kind"),
+    [(400, InvalidRequestError), (404, NotFoundError), (403, UnreachableError), (500, UnreachableError)],
+)
+def test_the_reply_to_a_repeated_append_is_certain(
+    recorded_pauses: list[float], status: int, kind: type[ApiError]
+) -> None:
+    """If the service recognises a repeated append, its reply to the repetition also holds for the first attempt."""
+    fake_service = FakeService(httpx.ReadError("lost"), build_error_reply(status))
+    with open_transport(fake_service) as transport, pytest.raises(kind) as raised:
+        transport.request("POST", "/a", appends=True)
+    assert raised.value.is_outcome_unknown == (kind is UnreachableError)
+    assert len(recorded_pauses) == 1
+
+
+def test_a_token_that_cannot_be_requested_does_not_hide_a_change(recorded_pauses: list[float]) -> None:
+    """A lost reply to a request for a token is no lost change; a change that was lost before stays unknown."""
+    fake_service = FakeService()
+    with open_transport(fake_service) as transport:
+        transport.client = httpx.Client(base_url=transport.url, transport=httpx.MockTransport(raise_read_error))
+        with pytest.raises(UnreachableError) as raised:
+            transport.request("PUT", "/a")
+        assert not raised.value.is_outcome_unknown
+    fake_service = FakeService(httpx.ReadError("lost"), build_error_reply(401), build_error_reply(403))
+    with open_transport(fake_service) as transport, pytest.raises(UnreachableError) as raised:
+        transport.request("PUT", "/a")
+    assert raised.value.is_outcome_unknown
+    assert len(recorded_pauses) == 5
 
 
 @pytest.mark.parametrize(

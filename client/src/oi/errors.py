@@ -20,9 +20,11 @@ class ApiError(Exception):
         problem: the whole body of the reply (RFC 9457).
         retry_after: seconds to wait before another attempt; None if the service named no time.
         accepted: number of telemetry messages of the same call that the service has accepted before the error.
+        is_outcome_unknown: True if the connection was lost during the request, and a change may have been made.
     """
 
     accepted = 0
+    is_outcome_unknown = False
 
     def __init__(
         self,
@@ -49,7 +51,8 @@ class ApiError(Exception):
 class UnreachableError(ApiError):
     """The service cannot be reached, or sent no reply in time.
 
-    If the connection was lost during a change, the change may have been made; the description then says so.
+    If the connection was lost during a change, the change may have been made; the description then states this, and
+    `is_outcome_unknown` is True.
     """
 
     def __init__(self, detail: str) -> None:

@@ -3,12 +3,11 @@
 import random
 import uuid
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import httpx
 
-from oi.errors import ApiError, InvalidRequestError, NotFoundError, UnreachableError, build_api_error
+from oi.errors import ApiError, NotFoundError, UnreachableError, build_api_error
 
 MAX_ATTEMPTS = 5
 """Default of the maximum number of attempts of one request."""
@@ -16,6 +15,13 @@ MAX_WAIT_SECONDS = 60.0
 """Maximum pause between two attempts; a longer ``Retry-After`` ends the attempts."""
 _REPEATED = frozenset({429, 503})
 _ROUTE_NOT_FOUND = "ROUTE_NOT_FOUND"
+_READING = frozenset({"GET", "HEAD"})
+_CERTAIN = frozenset({413, 415, 428})
+"""Statuses of replies to every attempt of the same request."""
+_BAD_REQUEST, _SERVER_ERRORS = 400, 500
+_UNRECOGNISED = frozenset({401, 403, 429})
+"""Statuses of errors before the service compares the Idempotency-Key with those of earlier requests."""
+_UNSENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.ProxyError, httpx.UnsupportedProtocol)
 _REDIRECTS, _ERRORS = 300, 400
 
 
@@ -55,25 +61,24 @@ def build_signature(meaning: str | None, statement: str | None) -> dict[str, Any
 
 def is_safe_to_repeat(method: str, headers: Mapping[str, str]) -> bool:
     """Return whether a request can be sent again although the service may have processed the first attempt."""
-    return method in {"GET", "HEAD", "PUT", "DELETE"} or "Idempotency-Key" in headers
+    return method in {*_READING, "PUT", "DELETE"} or "Idempotency-Key" in headers
 
 
-@dataclass(slots=True)
-class RequestHistory:
-    """Earlier attempts of one request.
+def can_change(method: str) -> bool:
+    """Return whether requests with this HTTP method can change something."""
+    return method not in _READING
 
-    Attributes:
-        is_reply_lost: whether the service may have processed an attempt whose reply did not arrive.
-    """
 
-    is_reply_lost: bool = False
+def is_unsent(cause: httpx.RequestError) -> bool:
+    """Return whether a request failed before it was sent, so that the service performed nothing."""
+    return isinstance(cause, _UNSENT)
 
 
 def find_error_after_lost_reply(method: str, headers: Mapping[str, str], error: ApiError) -> ApiError | None:
-    """Return the exception for a request that was repeated after a lost reply, and then failed.
+    """Return the exception for a request that can change something, if the reply to one of its attempts was lost.
 
-    The refusal of a repeated change can be a consequence of the first attempt. An item without the stated ETag, for
-    instance, was changed by the first attempt or by another caller.
+    The first attempt may have made the change and so caused the error: if the ETag no longer matches, the first attempt
+    or another caller changed the item.
 
     Args:
         method: HTTP method of the request.
@@ -81,20 +86,37 @@ def find_error_after_lost_reply(method: str, headers: Mapping[str, str], error: 
         error: error of the last attempt.
 
     Returns:
-        None if the request was an unconditional deletion and the item no longer exists. The same error if the request
-        changes nothing, has an ``Idempotency-Key`` or is invalid. Else an `UnreachableError`, because the client does
-        not know whether the change was made.
+        None if the request was an unconditional deletion and the item no longer exists. The same error if no attempt
+        can have made the change. Else an `UnreachableError`, because the client does not know whether the change was
+        made.
     """
-    if method not in {"PUT", "DELETE"} or isinstance(error, InvalidRequestError):
+    if _is_certain(method, error):
         return error
     is_missing = isinstance(error, NotFoundError) and error.code not in {"", _ROUTE_NOT_FOUND}
     # With a condition, the first attempt may have been refused, and another caller may have deleted the item.
     if method == "DELETE" and is_missing and "If-Match" not in httpx.Headers(headers):
         return None
-    return UnreachableError(
-        f"The connection was lost during a {method} request, and the change may have been made; "
-        f"read the item before you repeat the change. Error of the last attempt: {error}"
+    outcome = (
+        ", and the change may have been made; read the item before you repeat the change."
+        if method in {"PUT", "DELETE"}
+        # A POST can also be a query.
+        else "; if it changes data, the change may have been made."
     )
+    unknown = UnreachableError(
+        f"The connection was lost during a {method} request{outcome} Error of the last attempt: {error}"
+    )
+    unknown.is_outcome_unknown = True
+    return unknown
+
+
+def _is_certain(method: str, error: ApiError) -> bool:
+    """Return whether an error of the last attempt shows that no attempt made the change."""
+    if method in {"PUT", "DELETE"}:
+        # The body of a PUT can contain properties that the service sets, such as `etag`. After the change they are not
+        # those of the stored item, so the repetition gets 400.
+        return error.status in _CERTAIN or (method == "DELETE" and error.status == _BAD_REQUEST)
+    # The client repeats a POST only if the service, whose errors have codes, recognises the repetition.
+    return bool(error.code) and error.status not in _UNRECOGNISED and error.status < _SERVER_ERRORS
 
 
 def find_error(response: httpx.Response) -> ApiError | None:

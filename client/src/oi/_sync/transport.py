@@ -12,12 +12,13 @@ from oi.credentials import Token, check_credential, parse_token
 from oi.errors import REAUTHENTICATION_REQUIRED, ApiError, SignInError, UnreachableError
 from oi.requests import (
     MAX_ATTEMPTS,
-    RequestHistory,
     build_headers,
+    can_change,
     find_error,
     find_error_after_lost_reply,
     find_retry_delay,
     is_safe_to_repeat,
+    is_unsent,
     parse_json_reply,
 )
 
@@ -93,8 +94,7 @@ class Transport:
                 parameters: dict[str, Any] = {"minutes": _TOKEN_MINUTES}
                 if self._scopes is not None:
                     parameters["scopes"] = ",".join(self._scopes)
-                history = RequestHistory()
-                reply = self._send_with_retries(history, "GET", _TOKENS, self._key or "", params=parameters)
+                reply = self._send_with_retries("GET", _TOKENS, self._key or "", params=parameters)
                 self._token = parse_token(parse_json_reply(reply))
             return self._token.text
 
@@ -113,7 +113,7 @@ class Transport:
 
         After a reply 429 or 503, the request is sent again when its ``Retry-After`` has passed. After a lost
         connection, it is sent again if a repetition is safe: GET, HEAD, PUT, DELETE, and requests with an
-        ``Idempotency-Key``. A deletion without ETag is done if the repetition finds no item.
+        ``Idempotency-Key``. If a repeated DELETE without ETag gets 404, the deletion succeeded.
 
         Args:
             method: HTTP method.
@@ -125,8 +125,8 @@ class Transport:
             appends: whether a repetition would create something twice; the request then gets an ``Idempotency-Key``.
 
         Raises:
-            UnreachableError: the service cannot be reached, or the connection was lost during a PUT or DELETE and the
-                repetition failed, so that the change may have been made.
+            UnreachableError: the service cannot be reached, or the connection was lost and the change may have been
+                made.
             ApiError: the service rejects the request.
         """
         built = build_headers("", headers, is_append=appends)
@@ -136,12 +136,12 @@ class Transport:
             options["content"] = content
         elif json is not None:
             options["json"] = json
-        history = RequestHistory()
         try:
-            return self._send_with_token(history, method, path, **options)
+            return self._send_with_token(method, path, **options)
         except ApiError as error:
-            failure = find_error_after_lost_reply(method, built, error) if history.is_reply_lost else error
+            failure = find_error_after_lost_reply(method, built, error) if error.is_outcome_unknown else error
             if failure is error:
+                error.is_outcome_unknown = False
                 raise
             if failure is not None:
                 raise failure from error
@@ -168,22 +168,31 @@ class Transport:
         except httpx.RequestError as error:
             raise UnreachableError(f"{self.url} does not respond: {error}") from error
 
-    def _send_with_token(self, history: RequestHistory, method: str, path: str, **options: Any) -> httpx.Response:
+    def _send_with_token(self, method: str, path: str, **options: Any) -> httpx.Response:
         """Send a request with the access token; if the service rejects the token, repeat it with a new token."""
         token = self.get_token()
         try:
-            return self._send_with_retries(history, method, path, token, **options)
+            return self._send_with_retries(method, path, token, **options)
         except SignInError as error:
             # A signature needs a person who signs in again, not a program that has stored the key.
             if not self.can_renew or error.code == REAUTHENTICATION_REQUIRED:
                 raise
-        # The token may have been revoked, or the service has new signing keys.
-        return self._send_with_retries(history, method, path, self.get_token(renew=True), **options)
+            is_reply_lost = error.is_outcome_unknown
+        try:
+            # The token may have been revoked, or the service has new signing keys.
+            return self._send_with_retries(method, path, self.get_token(renew=True), **options)
+        except ApiError as error:
+            error.is_outcome_unknown |= is_reply_lost
+            raise
 
-    def _send_with_retries(
-        self, history: RequestHistory, method: str, path: str, token: str, **options: Any
-    ) -> httpx.Response:
-        attempt = 0
+    def _send_with_retries(self, method: str, path: str, token: str, **options: Any) -> httpx.Response:
+        """Send a request until it succeeds or must not be repeated.
+
+        Raises:
+            ApiError: error of the last attempt. Its `is_outcome_unknown` is True if the request can change something
+                and the reply to one of the attempts was lost.
+        """
+        attempt, is_reply_lost = 0, False
         options["headers"] = build_headers(token, options.get("headers"), is_append=False)
         while True:
             attempt += 1
@@ -191,15 +200,14 @@ class Transport:
                 response = self.client.request(method, path, **options)
             except httpx.RequestError as cause:
                 error: Any = UnreachableError(f"{self.url} does not respond: {str(cause) or type(cause).__name__}")
-                # Without a connection, nothing was performed; after other failures, the change may have been.
-                is_unsent = isinstance(cause, (httpx.ConnectError, httpx.ConnectTimeout))
-                history.is_reply_lost |= not is_unsent
-                may_repeat = is_unsent or is_safe_to_repeat(method, options["headers"])
+                is_reply_lost |= not is_unsent(cause)
+                may_repeat = is_unsent(cause) or is_safe_to_repeat(method, options["headers"])
             else:
                 error, may_repeat = find_error(response), True
                 if error is None:
                     return response
             pause = find_retry_delay(error, attempt, self._max_attempts) if may_repeat else None
             if pause is None:
+                error.is_outcome_unknown = is_reply_lost and can_change(method)
                 raise error
             sleep(pause)

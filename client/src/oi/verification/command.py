@@ -118,10 +118,11 @@ def _verify_receipt(parser: argparse.ArgumentParser, options: argparse.Namespace
         return _report_undecided(str(error))
     try:
         receipt = parse_receipt(content)
-        verify_record(receipt, _get_record_or_first(records, receipt.record_id), keys)
+        # Before the signature, so that an unknown key does not hide the wrong chain.
         _check_subject(receipt.subject, options)
+        verify_record(receipt, _get_record_or_first(records, receipt.record_id), keys)
     except UnknownKeyError as error:
-        return _report_broken("the key", str(error))
+        return _report_undecided(str(error))
     except ReceiptError as error:
         return _report_broken("the receipt", str(error))
     _print_line(f"sound: {receipt.record_id} of {receipt.size} records is in {receipt.subject}")

@@ -97,7 +97,9 @@ class RecordReceipt:
         """
         named = [key for key in keys if key.key_id == self.key_id]
         if not named:
-            raise UnknownKeyError(f"none of the trusted keys has the id {self.key_id.hex()}, which the receipt states")
+            raise UnknownKeyError(
+                f"the receipt states the unknown key {self.key_id.hex()}; pass the set of all keys with --key"
+            )
         half = _SIGNATURE_BYTES // 2
         parts = int.from_bytes(self.signature[:half], "big"), int.from_bytes(self.signature[half:], "big")
         signed = cbor2.dumps(["Signature1", self.protected, b"", root])

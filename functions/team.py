@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Annotated, Any, ClassVar
 
-from pydantic import AfterValidator, StringConstraints
+from pydantic import StringConstraints
 
 from functions.catalog_items import (
     LIVE_MEMBERS,
@@ -28,7 +28,7 @@ from shared.errors import ValidationErrors, invalid
 from shared.http.messages import Reply
 from shared.http.operations import Call, Group, ServerManagedProperties, StrictBody
 from shared.http.unknown_names import map_accepted_names
-from shared.validation.names import MAX_NAME, Name, find_id_error, validate_distinct_values
+from shared.validation.names import MAX_NAME, Name, find_id_error
 from shared.wiring import services
 
 GROUP = Group("team")
@@ -42,7 +42,7 @@ class MemberBody(StrictBody):
 
     name: Name
     role: Role
-    rights: Annotated[tuple[AccessRight, ...], AfterValidator(validate_distinct_values)] = ()
+    rights: tuple[AccessRight, ...] = ()
     enabled: bool = True
     service: bool = False
     oid: Annotated[PrintableText, StringConstraints(min_length=1, max_length=MAX_NAME)] | None = None

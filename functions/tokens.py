@@ -86,7 +86,7 @@ class NewKeyBody(BaseModel):
 
     name: Name
     principal: Annotated[str, StringConstraints(strict=True)] | None = None
-    rights: Annotated[list[AccessRight], AfterValidator(validate_distinct_values)] | None = None
+    rights: list[AccessRight] | None = None
     expires_in_days: StrictInt | None = Field(None, alias="expiresInDays", ge=1, le=3650)
     connections: Annotated[list[Name], AfterValidator(validate_distinct_values)] | None = Field(
         None,

@@ -121,11 +121,6 @@ def _check_unique_member_ids(sections: Sections) -> Iterator[Finding]:
     yield from _iterate_duplicates(oids, "oid")
 
 
-def _check_member_rights(sections: Sections) -> Iterator[Finding]:
-    for index, member in sections.team:
-        yield from _iterate_repeated_names(("team", index, "rights"), member.rights)
-
-
 def _check_unique_lookups(sections: Sections) -> Iterator[Finding]:
     for name, items in (
         ("connections", sections.connections),
@@ -295,7 +290,6 @@ RULES: Final[tuple[Callable[[Sections], Iterator[Finding]], ...]] = (
     _check_signature_policy,
     _check_quotas,
     _check_unique_member_ids,
-    _check_member_rights,
     _check_unique_lookups,
     _check_connections,
     _check_surfaces,

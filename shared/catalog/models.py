@@ -188,13 +188,17 @@ class Policies(Model):
     signatures: SignaturePolicy = SignaturePolicy()
 
 
+def _remove_repetitions(rights: tuple[AccessRight, ...]) -> tuple[AccessRight, ...]:
+    return tuple(dict.fromkeys(rights))
+
+
 class Member(Model):
     """Principal of the workspace: a person or a service."""
 
     id: MemberId
     name: Name
     role: Role
-    rights: tuple[AccessRight, ...] = ()
+    rights: Annotated[tuple[AccessRight, ...], AfterValidator(_remove_repetitions)] = ()
     enabled: bool = True
     service: bool = False
     oid: PrintableText | None = Field(None, description="Object id of the principal in Entra ID.")

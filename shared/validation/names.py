@@ -69,7 +69,11 @@ Name = Annotated[
 
 
 def validate_distinct_values[C: Collection[str]](values: C) -> C:
-    """Return a list of a request's body; raise ValueError if it contains a value twice."""
+    """Return a list unchanged if it contains each value only once.
+
+    Raises:
+        ValueError: the list contains a value twice.
+    """
     if len(set(values)) < len(values):
         raise ValueError("must not contain the same value twice")
     return values

@@ -19,11 +19,6 @@ ADMIN = "approvedBy: admin@plant-a.example"
     [
         ("lookup: sim", "lookup: rig", "9:13: connections[1].lookup: is already the lookup of connections[0]"),
         ("lookup: q2", "lookup: q1", "23:14: warmQueries[1].lookup: is already the lookup of warmQueries[0]"),
-        (
-            "role: Viewer}",
-            "role: Viewer, rights: [Workspace.Mcp.Use, Workspace.Mcp.Use]}",
-            "team[1].rights[1]: occurs more than once in this list",
-        ),
         ("name: Second", "name: First", "warmQueries[1].name: is already the name of warmQueries[0]"),
         (
             "connections: [rig, sim]",

@@ -1,6 +1,7 @@
 """Tests of exporting the catalog as a document; applying an exported document changes nothing."""
 
 import json
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
@@ -50,6 +51,24 @@ def test_the_plan_of_an_exported_document_is_empty(
     document = export_document(stored)
     assert plan_text(json.dumps(document), DocumentFormat.JSON, stored) == []
     assert plan_text("".join(write_yaml(document)), DocumentFormat.YAML, stored) == []
+
+
+def test_the_plan_is_empty_if_a_stored_member_repeats_a_right() -> None:
+    """Earlier versions stored repeated rights as sent; the export has each right once, and its plan has no changes."""
+    member = {"id": "admin@p", "name": "Admin", "role": "Admin", "rights": ["Workspace.Mcp.Use"]}
+    document = WorkspaceDocument.model_validate({"workspace": {"id": "plant-a", "name": "A"}, "team": [member]})
+    repeated = {**member, "enabled": True, "service": False, "oid": None, "rights": ["Workspace.Mcp.Use"] * 2}
+    items = [
+        replace(item, definition=repeated) if item.kind == ItemKind.MEMBER else item
+        for item in build_catalog(document).items
+    ]
+    stored = StoredCatalog(1, tuple(items))
+    exported = export_document(stored)
+    assert exported["team"][0]["rights"] == ["Workspace.Mcp.Use"]
+    assert plan_text(json.dumps(exported), DocumentFormat.JSON, stored) == []
+    # A document of the earlier version, which repeats the right, describes the same catalog.
+    earlier = {**exported, "team": [repeated]}
+    assert plan_text(json.dumps(earlier), DocumentFormat.JSON, stored) == []
 
 
 def test_an_approver_without_the_right_stays_in_the_export() -> None:

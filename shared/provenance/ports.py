@@ -251,6 +251,8 @@ class ChainStore(Protocol):
     ) -> RecordPage:
         """Return the records that match filters, in order of their sequence numbers.
 
+        Records with the same sequence number, which only forgery creates, are on the same page.
+
         Args:
             chain: chain to read; for a chain that does not exist, the page is empty.
             filters: conditions on the records.

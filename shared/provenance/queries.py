@@ -171,7 +171,7 @@ async def iterate_record_pages(
         max_records: maximum number of records on a page.
     """
     limit = max(1, min(max_records, _PAGE_RECORDS))
-    # A page that is followed by another one also counts the first record of that page.
+    # If more records follow, a page also counts the first of them, which the next page reads again.
     counted_before = 0
     while True:
         page = await store.scan(

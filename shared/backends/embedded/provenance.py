@@ -122,7 +122,7 @@ class SqliteChainStore:
 
         def select_page(connection: sqlite3.Connection) -> RecordPage:
             rows = connection.execute(sql, (find_chain_number(connection, chain), max(after, 0)))
-            return build_page(rows, limit, max_bytes, whole_sequences=True)
+            return build_page(rows, limit, max_bytes)
 
         return await self._read_in_thread(select_page)
 

@@ -17,23 +17,23 @@ _LAST = 2**62
 _INDEXED = frozenset(("UserID", "ReasonCategory", "Status"))
 
 
-def build_page(
-    rows: Iterator[tuple[Any, ...]], limit: int, max_bytes: int, *, whole_sequences: bool = False
-) -> RecordPage:
+def build_page(rows: Iterator[tuple[Any, ...]], limit: int, max_bytes: int) -> RecordPage:
     """Build a page of records from database rows; the first row is on the page even if it exceeds ``max_bytes``.
+
+    Records with the same sequence number, which only forgery creates, are on the same page at any number and size,
+    because the next page begins at another sequence number.
 
     Args:
         rows: database rows with the columns of a record, in the order of the page.
         limit: maximum number of records.
         max_bytes: maximum total size of the records' canonical bytes.
-        whole_sequences: put records with the same sequence number, which only forgery creates, on the same page.
     """
     records: list[ChainRecord] = []
     size = 0
     for row in rows:
         record = record_from_row(row)
         full = records and (len(records) >= limit or size + len(record.canonical) > max_bytes)
-        if full and not (whole_sequences and records[-1].sequence == record.sequence):
+        if full and records[-1].sequence != record.sequence:
             return RecordPage(records, more=True, scanned=len(records) + 1)
         records.append(record)
         size += len(record.canonical)

@@ -1,6 +1,7 @@
-"""Tests of queries and exports: the size limit and the number of records read."""
+"""Tests of queries and exports: the size limit, the number of records read, and forks at the border of a page."""
 
 import json
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
@@ -9,9 +10,10 @@ from shared.backends.embedded.provenance import SqliteChainStore
 from shared.provenance import queries
 from shared.provenance.hash_rule import compute_genesis_hash
 from shared.provenance.ports import Filters, Tip
-from shared.provenance.queries import MAX_BODY_BYTES, export_records, query_records
+from shared.provenance.queries import MAX_BODY_BYTES, AuditQueryResult, export_records, query_records
 from shared.provenance.records import build_event_draft, seal_record
-from tests.unit.shared.provenance.chains import BATCH, WORKSPACE, Ledger, build_event
+from tests.unit.shared.provenance.chains import BATCH, PLATFORM, WORKSPACE, Ledger, build_event
+from tests.unit.shared.provenance.test_verifier import insert_fork_beside
 
 
 async def test_an_export_is_limited_in_size(tmp_path: Path) -> None:
@@ -41,3 +43,25 @@ async def test_a_record_counts_once_as_read(
     await ledger.fill(BATCH, 13 - len(await ledger.records(BATCH)))
     answer = await query_records(ledger.store, BATCH, Filters(), limit=limit)
     assert (len(answer.records), answer.scanned) == (min(limit, 13), scanned)
+
+
+@pytest.mark.parametrize("records", range(1, 10))
+@pytest.mark.parametrize("read", [query_records, export_records])
+async def test_a_fork_at_the_border_of_a_page_is_read(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch, records: int, read: Callable[..., Awaitable[AuditQueryResult]]
+) -> None:
+    """If two records have the same sequence number, queries and exports return and count both with any page size."""
+    monkeypatch.setattr(queries, "_PAGE_RECORDS", records)
+    await ledger.fill(PLATFORM, 9 - len(await ledger.records(PLATFORM)))
+    ledger.tamper(insert_fork_beside)
+    answer = await read(ledger.store, PLATFORM, Filters())
+    assert sorted(record.sequence for record in answer.records) == [1, 2, 3, 4, 5, 5, 6, 7, 8, 9]
+    assert (len({record.hash for record in answer.records}), answer.scanned, answer.has_more) == (10, 10, False)
+
+
+async def test_a_result_that_ends_within_a_fork_states_that_more_records_follow(ledger: Ledger) -> None:
+    """If the limit of a query separates two records with the same sequence number, further records follow."""
+    await ledger.fill(PLATFORM, 5 - len(await ledger.records(PLATFORM)))
+    ledger.tamper(insert_fork_beside)
+    answer = await export_records(ledger.store, PLATFORM, Filters(), limit=5)
+    assert ([record.sequence for record in answer.records], answer.has_more) == ([1, 2, 3, 4, 5], True)

@@ -10,7 +10,8 @@ import binascii
 import os
 import re
 import shutil
-from collections.abc import Awaitable, Callable, Mapping, MutableMapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, MutableMapping, Sequence
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import IO, Any, Final
 
@@ -106,44 +107,37 @@ class _Upload:
 
     async def store_whole_body(self, receive: Receive) -> None:
         """Store the request body as the blob; replace an earlier blob with the same name."""
-        draft = await self._receive_body(receive, MAX_BYTES)
-        await asyncio.to_thread(self._publish_blob, draft)
+        async with self._create_draft() as draft:
+            await self._receive_body(receive, draft, MAX_BYTES)
+            await asyncio.to_thread(self._publish_blob, draft)
 
     async def put_block(self, block: str, receive: Receive) -> None:
         """Store the request body as a block (part of the blob); replace an earlier block with the same id."""
         others = await asyncio.to_thread(self._measure_other_blocks, block)
-        draft = await self._receive_body(receive, MAX_BYTES - others)
-        await asyncio.to_thread(self._store_block, draft, block)
+        async with self._create_draft() as draft:
+            await self._receive_body(receive, draft, MAX_BYTES - others)
+            await asyncio.to_thread(self._store_block, draft, block)
 
     async def join_blocks(self, blocks: Sequence[str]) -> None:
         """Store the joined blocks as the blob, and delete all blocks."""
-        draft = await asyncio.to_thread(self._join_blocks, blocks)
-        try:
+        async with self._create_draft() as draft:
+            await asyncio.to_thread(self._join_blocks, blocks, draft)
             await self._check_upload(self._name)
-        except BaseException:
-            await asyncio.to_thread(draft.unlink)
-            raise
-        await asyncio.to_thread(self._publish_blob, draft)
+            await asyncio.to_thread(self._publish_blob, draft)
 
-    def _join_blocks(self, blocks: Sequence[str]) -> Path:
-        """Write the joined blocks to a temporary file and return the file's path."""
+    def _join_blocks(self, blocks: Sequence[str], draft: Path) -> None:
+        """Write the joined blocks to a temporary file."""
         paths = [self._blocks / block for block in blocks]
         missing = next((block for block, path in zip(blocks, paths, strict=True) if not path.exists()), None)
         if missing is not None:
             raise invalid("body", f"block {_format_block_id(missing)} was not uploaded", code="INVALID_BLOCK_LIST")
         if sum(path.stat().st_size for path in paths) > MAX_BYTES:
             raise _build_too_large_error(MAX_BYTES)
-        draft = self._create_draft()
-        try:
-            with draft.open("r+b") as target:
-                for path in paths:
-                    with path.open("rb") as source:
-                        shutil.copyfileobj(source, target, _WRITE_BYTES)
-                _flush_file(target)
-        except BaseException:
-            draft.unlink()
-            raise
-        return draft
+        with draft.open("r+b") as target:
+            for path in paths:
+                with path.open("rb") as source:
+                    shutil.copyfileobj(source, target, _WRITE_BYTES)
+            _flush_file(target)
 
     def format_block_list(self) -> bytes:
         """Return the stored blocks as the XML document of Get Block List."""
@@ -159,22 +153,23 @@ class _Upload:
             f"<UncommittedBlocks>{entries}</UncommittedBlocks></BlockList>"
         ).encode()
 
-    async def _receive_body(self, receive: Receive, limit: int) -> Path:
-        """Write a request body to a temporary file and return the file's path."""
-        draft = await asyncio.to_thread(self._create_draft)
-        try:
-            with draft.open("r+b") as file:
-                await _write_body(receive, file, self._folder, limit)
-            # The import may have ended during a long upload, and its files are deleted only once.
-            await self._check_upload(self._name)
-        except BaseException:
-            # The deletion of a large file would block the event loop.
-            await asyncio.to_thread(draft.unlink)
-            raise
-        return draft
+    async def _receive_body(self, receive: Receive, draft: Path, limit: int) -> None:
+        """Write a request body to a temporary file."""
+        with draft.open("r+b") as file:
+            await _write_body(receive, file, self._folder, limit)
+        # The import may have ended during the upload; its files are deleted when it ends, not later.
+        await self._check_upload(self._name)
 
-    def _create_draft(self) -> Path:
-        return durable_files.write_temporary_file(self._folder / DRAFTS / "upload", b"")
+    @asynccontextmanager
+    async def _create_draft(self) -> AsyncIterator[Path]:
+        """Return a context manager that creates a temporary file, and deletes it at its end if it was not moved."""
+        path = self._folder / DRAFTS / "upload"
+        draft = await asyncio.to_thread(durable_files.write_temporary_file, path, b"")
+        try:
+            yield draft
+        finally:
+            # The deletion of a large file would block the event loop.
+            await asyncio.to_thread(draft.unlink, missing_ok=True)
 
     def _publish_blob(self, draft: Path) -> None:
         self._path.parent.mkdir(parents=True, exist_ok=True)

@@ -121,11 +121,15 @@ class FolderBlobStore:
 
     def _copy_blob(self, path: Path, source: Path) -> None:
         draft = durable_files.write_temporary_file(self._create_draft_path(path.name), b"")
-        with draft.open("r+b") as file, source.open("rb") as content:
-            shutil.copyfileobj(content, file, 1024 * 1024)
-            file.flush()
-            os.fsync(file.fileno())
-        _move_into_folder(path.parent, lambda: draft.replace(path))
+        try:
+            with draft.open("r+b") as file, source.open("rb") as content:
+                shutil.copyfileobj(content, file, 1024 * 1024)
+                file.flush()
+                os.fsync(file.fileno())
+            _move_into_folder(path.parent, lambda: draft.replace(path))
+        except BaseException:
+            draft.unlink(missing_ok=True)
+            raise
         durable_files.fsync_folders(path, self._folder)
 
     def _create_draft_path(self, name: str) -> Path:
@@ -150,7 +154,7 @@ def build_blob_path(folder: Path, name: str) -> Path:
 
 
 def build_block_folder(folder: Path, name: str) -> Path:
-    """Return the folder of the uploaded blocks of a blob that are not joined yet; the blob's deletion removes it."""
+    """Return the folder of a blob's uploaded blocks. It is deleted with the blob."""
     return folder / _BLOCKS / hashlib.sha256(name.encode()).hexdigest()[:32]
 
 

@@ -2,9 +2,11 @@
 
 import asyncio
 import base64
+import os
 import shutil
 import threading
 from collections.abc import AsyncIterator
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -117,6 +119,43 @@ async def test_uploads_are_refused_when_their_import_has_ended(tmp_path: Path) -
             problem = reply.json()
             assert (reply.status_code, problem["code"], problem["detail"]) == (409, "IMPORT_ENDED", "job/upload")
     assert not (tmp_path / "blobs").exists()
+
+
+@pytest.mark.parametrize("query", [{}, {"comp": "block", "blockid": "MQ=="}])
+async def test_a_deleted_temporary_file_does_not_hide_the_cause_of_a_failure(
+    tmp_path: Path, query: dict[str, str]
+) -> None:
+    """If the temporary file of an upload is deleted meanwhile, the upload still fails with the original error."""
+
+    async def delete_drafts_and_disconnect() -> uploads.Message:
+        shutil.rmtree(tmp_path / "downloads")
+        return {"type": "http.disconnect"}
+
+    linked = FileLink("downloads", "job/upload", "", datetime.now(UTC), LinkPermission.WRITE)
+    with pytest.raises(uploads.UploadInterruptedError):
+        await uploads.Uploads(tmp_path, accept_upload).serve("PUT", linked, query, delete_drafts_and_disconnect)
+
+
+async def test_a_cancelled_request_leaves_no_joined_file(tmp_path: Path) -> None:
+    """If a request is cancelled while a thread joins blocks, the joined file is deleted; the blocks stay."""
+    block = build_block_folder(tmp_path / "downloads", "job/upload") / b"0".hex()
+    block.parent.mkdir(parents=True)
+    # The thread waits at the block until the test opens and writes to it.
+    os.mkfifo(block)
+
+    async def send_block_list() -> uploads.Message:
+        return {"type": "http.request", "body": b"<BlockList><Latest>MA==</Latest></BlockList>"}
+
+    linked = FileLink("downloads", "job/upload", "", datetime.now(UTC), LinkPermission.WRITE)
+    with ThreadPoolExecutor() as threads:
+        asyncio.get_running_loop().set_default_executor(threads)
+        serving = uploads.Uploads(tmp_path, accept_upload).serve("PUT", linked, {"comp": "blocklist"}, send_block_list)
+        task = asyncio.create_task(serving)
+        writer = await asyncio.to_thread(block.open, "wb")
+        task.cancel()
+        with writer, pytest.raises(asyncio.CancelledError):
+            await task
+    assert [path.name for path in (tmp_path / "downloads").rglob("*") if not path.is_dir()] == [block.name]
 
 
 @pytest.mark.parametrize("query", ["", "&comp=block&blockid=MQ==", "&comp=blocklist"])

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from shared.backends.embedded.blobs import DRAFTS, FolderBlobStore, build_blob_path
 from shared.backends.embedded.file_links import FileLink, FileLinks
+from shared.errors import WorkspaceError
 
 BASE = "http://127.0.0.1:7071"
 LATER = datetime(2026, 1, 5, 8, tzinfo=UTC)
@@ -51,6 +52,14 @@ async def test_an_unfinished_file_is_not_a_blob(tmp_path: Path) -> None:
     assert [blob async for blob in store.list("")] == []
     assert await store.create("a", b"whole")
     assert await FolderBlobStore(tmp_path / "cold", FileLinks(BASE, tmp_path / "key")).read("a") == b"whole"
+
+
+async def test_a_failed_upload_leaves_no_unfinished_file(tmp_path: Path) -> None:
+    """If the source of an upload cannot be read, no unfinished file remains."""
+    store = FolderBlobStore(tmp_path / "cold", FileLinks(BASE, tmp_path / "key"))
+    with pytest.raises(WorkspaceError, match="does not respond"):
+        await store.upload("a", tmp_path)
+    assert list((tmp_path / "cold" / DRAFTS).iterdir()) == []
 
 
 async def test_old_unfinished_files_are_deleted(tmp_path: Path) -> None:

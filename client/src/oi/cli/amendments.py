@@ -32,7 +32,7 @@ def amendment_commands() -> None:
 def list_amendments(scope: str | None, status: str | None, as_json: bool, **filters: Any) -> None:
     """List the amendments of a scope, newest first, or the pending amendments of all scopes."""
     if scope is None and (status not in {None, "pending"} or any(value is not None for value in filters.values())):
-        raise click.UsageError("Without --scope, the only filter is --status pending; pass --scope with other filters.")
+        raise click.UsageError("--scope is required with any filter other than --status pending.")
     records: Sequence[Mapping[str, Any]]
     with open_workspace() as workspace:
         if scope is None:

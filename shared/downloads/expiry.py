@@ -58,6 +58,7 @@ class DownloadExpiry:
                 continue
             await remove_job_files(self._blobs, job_id)
             if job is not None:
+                await _remove_upload(self._blobs, job)
                 await self._quota.release_job(job.owner, job_id)
             await self._jobs.delete(job_id)
         await _remove_blobs(self._blobs, "", written_before=at - ORPHAN_AGE)
@@ -80,6 +81,11 @@ def build_job_blob_prefix(job_id: str) -> str:
     return f"{job_id}/"
 
 
+def build_upload_name(job_id: str) -> str:
+    """Return the blob name of the uploaded file of an import."""
+    return f"{build_job_blob_prefix(job_id)}upload"
+
+
 def build_step_blob_name(job_id: str, step: int) -> str:
     """Build the name of the blob with the rows that one step of an import adds to archive and query table."""
     return f"{build_job_blob_prefix(job_id)}table/{step:06d}.parquet"
@@ -99,6 +105,7 @@ async def remove_files_of_ended_job(blobs: BlobStore, job: Job) -> None:
     step = job.open_step_number
     kept = None if step is None else build_step_blob_name(job.id, step)
     await _remove_blobs(blobs, build_job_blob_prefix(job.id), is_kept=lambda name: name == kept)
+    await _remove_upload(blobs, job)
 
 
 async def remove_unused_files(blobs: BlobStore, jobs: JobStore, job_id: str) -> None:
@@ -111,6 +118,12 @@ async def remove_unused_files(blobs: BlobStore, jobs: JobStore, job_id: str) -> 
     files = job.list_files() if job is not None and job.status is JobStatus.COMPLETED else []
     results = {file.blob for _, file in files}
     await _remove_blobs(blobs, build_job_blob_prefix(job_id), is_kept=results.__contains__)
+
+
+async def _remove_upload(blobs: BlobStore, job: Job) -> None:
+    """Delete the uploaded file of an import, also if it exists only as blocks, which are not in any listing."""
+    if job.import_request is not None:
+        await blobs.delete([build_upload_name(job.id)])
 
 
 async def _remove_blobs(

@@ -13,6 +13,7 @@ from shared.catalog.models import Connection
 from shared.catalog.snapshot import Catalog
 from shared.cold_data.ports import BlobStore
 from shared.disk_space.guard import DiskGuard
+from shared.downloads.expiry import build_upload_name
 from shared.downloads.import_request import ImportMapping, ImportRequest, UploadedFile
 from shared.downloads.job_quota import JobQuota
 from shared.downloads.models import (
@@ -26,7 +27,7 @@ from shared.downloads.models import (
 from shared.downloads.ports import JobRunner, JobStore
 from shared.downloads.service import DownloadService, is_stalled
 from shared.errors import Kind, WorkspaceError
-from shared.imports.uploads import build_upload_name, require_upload
+from shared.imports.uploads import require_upload
 from shared.observability import logs
 from shared.runtime import SYSTEM_RUNTIME, Runtime
 
@@ -188,8 +189,6 @@ class ImportService:
             WorkspaceError: the same errors as :meth:`get`; CONFLICT ``IMPORT_ENDED``.
         """
         await self._downloads.cancel(caller, job_id, runner, kind=JobKind.IMPORT)
-        # No list of blobs contains a file of which only blocks are uploaded.
-        await self._blobs.delete([build_upload_name(job_id)])
 
     async def restart_if_stalled(self, job: Job, runner: JobRunner) -> None:
         """Start an import's work again if the import has been pending for too long; otherwise do nothing."""

@@ -1,9 +1,9 @@
-"""Uploaded files of imports: their blob names and their size limit."""
+"""Checks of the uploaded files of imports."""
 
 from typing import Final
 
 from shared.cold_data.ports import Blob, BlobStore
-from shared.downloads.expiry import build_job_blob_prefix
+from shared.downloads.expiry import build_upload_name
 from shared.downloads.import_request import ImportRequest
 from shared.downloads.models import JobKind, build_job_ended_error, build_job_not_found_error
 from shared.downloads.ports import JobStore
@@ -12,17 +12,12 @@ from shared.errors import Kind, WorkspaceError
 MAX_BYTES: Final = 5 * 1024**3
 
 
-def build_upload_name(job_id: str) -> str:
-    """Return the blob name of the uploaded file of an import."""
-    return f"{build_job_blob_prefix(job_id)}upload"
-
-
 async def require_waiting_import(jobs: JobStore, upload_name: str) -> None:
     """Check that the import to which an uploaded file belongs still waits for it: it has neither started nor ended.
 
     Args:
         jobs: store of background jobs.
-        upload_name: blob name of the file, from :func:`build_upload_name`.
+        upload_name: blob name of the file, from ``build_upload_name``.
 
     Raises:
         WorkspaceError: NOT_FOUND ``IMPORT_NOT_FOUND``; CONFLICT ``IMPORT_ENDED`` or ``IMPORT_STARTED``;

@@ -8,11 +8,11 @@ import pytest
 
 from shared.backends.embedded.blobs import FolderBlobStore
 from shared.backends.embedded.file_links import FileLinks
+from shared.downloads.expiry import build_upload_name
 from shared.downloads.import_request import ImportFormat, ImportMapping, ImportRequest
 from shared.downloads.models import DownloadFormat, Job
 from shared.errors import WorkspaceError
 from shared.imports.preview import MAX_MESSAGES, MAX_PROBLEMS, MAX_ROWS, ImportPreview
-from shared.imports.uploads import build_upload_name
 from shared.text_formats.serialisation import serialise_json
 from tests.unit.shared.telemetry.fakes import build_catalog, build_catalog_getter, build_connection
 

@@ -7,10 +7,11 @@ from pathlib import Path
 import pytest
 
 from shared.auth.principals import CredentialKind, Principal
+from shared.backends.embedded.blobs import build_block_folder
 from shared.backends.embedded.places import SqliteQuotaStore
 from shared.catalog.models import Connection
 from shared.disk_space.guard import DiskGuard
-from shared.downloads.expiry import build_step_blob_name
+from shared.downloads.expiry import build_step_blob_name, build_upload_name
 from shared.downloads.import_request import ImportFormat, ImportMapping, ImportRequest
 from shared.downloads.job_quota import JobQuota
 from shared.downloads.models import Job
@@ -18,7 +19,7 @@ from shared.downloads.service import DownloadService
 from shared.errors import Kind, WorkspaceError
 from shared.fair_use.ports import Purpose
 from shared.imports.service import ImportService
-from shared.imports.uploads import build_upload_name, require_waiting_import
+from shared.imports.uploads import require_waiting_import
 from tests.unit.shared.imports.test_work import Environment
 from tests.unit.shared.telemetry.fakes import build_catalog, build_catalog_getter
 
@@ -164,3 +165,35 @@ async def test_the_cancellation_of_an_import_without_an_open_step_stops_its_work
     await imports.cancel(ANN, "a1", runner)
     assert (runner.started, runner.stopped) == (["a1"], ["a1"])
     assert [blob.name async for blob in environment.blobs.list("")] == []
+
+
+def upload_block(environment: Environment) -> Path:
+    """Store a block of the import's file as an upload does, without the file itself; return the folder of blocks."""
+    blocks = build_block_folder(environment.folder / "downloads", build_upload_name("a1"))
+    blocks.mkdir(parents=True)
+    (blocks / "00").write_bytes(b"time\n")
+    return blocks
+
+
+async def test_blocks_are_deleted_when_their_import_ends(imports: ImportService, environment: Environment) -> None:
+    """The cancellation of an import deletes uploaded blocks; if it failed before, its repetition deletes them."""
+    await environment.blobs.delete([build_upload_name("a1")])
+    blocks = upload_block(environment)
+    await imports.cancel(ANN, "a1", FakeRunner())
+    assert not blocks.exists()
+    blocks = upload_block(environment)
+    with pytest.raises(WorkspaceError) as refusal:
+        await imports.cancel(ANN, "a1", FakeRunner())
+    assert refusal.value.code == "IMPORT_ENDED"
+    assert not blocks.exists()
+
+
+async def test_blocks_are_deleted_when_their_import_expires(imports: ImportService, environment: Environment) -> None:
+    """If an import expires before its blocks were joined, the blocks are deleted with the import."""
+    await environment.blobs.delete([build_upload_name("a1")])
+    blocks = upload_block(environment)
+    await environment.expire()
+    assert not blocks.exists()
+    with pytest.raises(WorkspaceError) as missing:
+        await imports.get(ANN, "a1")
+    assert missing.value.code == "IMPORT_NOT_FOUND"

@@ -8,10 +8,11 @@ import pytest
 
 from shared.backends.embedded.blobs import FolderBlobStore
 from shared.backends.embedded.file_links import FileLinks
+from shared.downloads.expiry import build_upload_name
 from shared.downloads.import_request import ImportFormat, ImportMapping, ImportRequest
 from shared.errors import WorkspaceError
 from shared.imports import uploads
-from shared.imports.uploads import build_upload_name, find_upload, require_upload
+from shared.imports.uploads import find_upload, require_upload
 
 REQUEST = ImportRequest(
     format=ImportFormat.CSV,

@@ -27,7 +27,7 @@ from shared.cold_data.names import build_hour_folder
 from shared.cold_data.reading import ColdReader
 from shared.disk_space.guard import DiskGuard
 from shared.disk_space.ports import DiskUsage
-from shared.downloads.expiry import ORPHAN_AGE, DownloadExpiry, remove_files_of_ended_job
+from shared.downloads.expiry import ORPHAN_AGE, DownloadExpiry, build_upload_name, remove_files_of_ended_job
 from shared.downloads.import_request import ImportFormat, ImportMapping, ImportRequest, UploadedFile
 from shared.downloads.job_quota import JobQuota
 from shared.downloads.models import DownloadFormat, Job, JobStatus
@@ -36,7 +36,7 @@ from shared.imports import csv_reader
 from shared.imports.archive_writer import ArchiveBlob, HistoryArchive, ImportSource
 from shared.imports.csv_reader import CsvReader
 from shared.imports.step_rows import StepRows
-from shared.imports.uploads import build_upload_name, find_upload
+from shared.imports.uploads import find_upload
 from shared.imports.work import ImportRunner, ImportStores, RunResult
 from shared.telemetry.ports import CurrentCatalog
 from tests.unit.shared.telemetry.fakes import build_catalog, build_catalog_getter

@@ -186,6 +186,8 @@ class ChainSection:
         complete = verdict is not None or len(self._sequences) == state.size
         if complete and verdict is None:
             verdict = await self._verify_chain(state)
+            # The records of a broken chain can outnumber its signed size.
+            complete = not _is_broken(verdict)
         if self._with_receipts and state.tree_size and await self._is_chain_valid(verdict):
             await self._write_receipts(file, state.tree_size)
         proof = None if _is_broken(verdict) else await self._write_inclusion_proofs(file, state, complete=complete)
@@ -197,7 +199,7 @@ class ChainSection:
             "complete": complete,
             "checkpoint": await self._write_checkpoint(file, state),
             "proof": proof,
-            "verdict": None if verdict is None else verdict.to_reply(self._chain),
+            "verdict": verdict.to_reply(self._chain) if complete and verdict is not None else None,
         }
 
     async def _sign_chain(self) -> _SignedState:
@@ -288,8 +290,8 @@ class ChainSection:
         """Write a file with inclusion proofs; return its name.
 
         If the bundle is ``complete`` (has all records of the chain), the file contains the proof of the last record;
-        else it contains the proof of each record in the bundle. Write no file and return None if the chain has no
-        trusted checkpoint, or lacks records or valid hashes from which the proofs are computed.
+        else it contains the proof of each record in the bundle. Return None and write no file if there is no trusted
+        checkpoint, or if a record or a valid hash is missing.
         """
         if not state.tree_size:
             return None

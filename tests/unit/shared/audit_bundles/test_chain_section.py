@@ -160,6 +160,19 @@ async def test_a_bundle_has_a_broken_chain_with_its_verdict(
     assert not [file for file in _list_files(tmp_path) if file.startswith(("proofs/", "receipts/"))]
 
 
+@pytest.mark.parametrize("name", DAMAGES)
+async def test_a_broken_chain_is_incomplete_in_a_filtered_bundle(services: Services, tmp_path: Path, name: str) -> None:
+    """A filtered bundle of a broken chain may lack records of it, also if the filters exclude none."""
+    for number in range(1, 5):
+        await _append_event(services, f"event {number}", "pump")
+    await services.provenance.checkpoints.create(CHAIN)
+    _damage(tmp_path, *DAMAGES[name][0])
+    entry = await _write_section(services, tmp_path, "pump", with_receipts=True)
+    assert (entry["complete"], entry["verdict"]) == (False, None)
+    assert entry["proof"] is None or not entry["records"]
+    assert not [file for file in _list_files(tmp_path) if file.startswith("receipts/")]
+
+
 @pytest.mark.parametrize("name", ["a gap", "a Hash that is not hexadecimal"])
 async def test_a_filtered_bundle_has_the_records_of_a_damaged_chain(
     services: Services, tmp_path: Path, name: str

@@ -51,7 +51,7 @@ class ConnectionBody(StrictBody):
     enabled: bool = True
     source: Source = Source()
     simulator: Simulator | None = None
-    # Pydantic stops at the first item too many of a list, but validates all items of a tuple.
+    # Pydantic stops validating a list at the first item above max_length, but validates all items of a tuple.
     signals: list[SignalDefinition] = Field([], max_length=MAX_SIGNALS)
 
 
@@ -127,16 +127,16 @@ async def put_connection(call: Call[Any, ConnectionBody]) -> Reply:
     """Create a data connection, or replace its definition."""
     lookup, condition = call.path["lookup"], parse_condition(call.request)
     build = partial(_build_connection, lookup, call.body)
-    await _reset_status_of_unused_connection(lookup)
+    await _reset_status_before_enabling(lookup)
     replaced = await get_administration().put(get_caller(call), ItemKind.CONNECTION, lookup, build, condition)
     return build_item_reply(await _describe_connection(replaced.item), is_new=replaced.is_new)
 
 
-async def _reset_status_of_unused_connection(lookup: str) -> None:
+async def _reset_status_before_enabling(lookup: str) -> None:
     """Reset the stored status of a connection that is disabled or does not exist.
 
-    Its status becomes CONNECTING when it is enabled or created, and CONNECTED with the next message. Until then, the
-    stored status has no effect, so it may be reset even if the change is rejected later.
+    When it is enabled or created, its status becomes CONNECTING, and CONNECTED with the next message. The stored status
+    of a disabled or missing connection is not shown, so it may be reset even if the change is rejected later.
     """
     item = await get_administration().find(ItemKind.CONNECTION, lookup)
     if item is not None and item.definition.get("enabled", True):

@@ -195,8 +195,8 @@ def _build_operation_runner(spec: RouteTool, operation: Operation, send: SendReq
         query = _to_query_pairs({name: members.pop(name) for name in sorted(types.keys() & members.keys())}, types)
         body = b"" if operation.body is NoBody else serialise_json(members)
         result = await _call_route(send, operation, query, body)
-        sent = {member: argument for argument, member in spec.renamed.items() if member not in arguments}
-        return _rename_error_fields(result, sent) if result.is_error else result
+        argument_names = {member: argument for argument, member in spec.renamed.items() if member not in arguments}
+        return _rename_error_fields(result, argument_names) if result.is_error else result
 
     return call_operation
 

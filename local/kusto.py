@@ -1,4 +1,4 @@
-"""Command ``python -m local.kusto``: starts the Data Explorer emulator alone, as ``python -m emulators.kusto`` does."""
+"""Start the Data Explorer emulator alone: ``python -m local.kusto``, an alias of ``python -m emulators.kusto``."""
 
 from emulators.kusto.__main__ import main
 

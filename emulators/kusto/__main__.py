@@ -1,6 +1,6 @@
 """Command that runs the Data Explorer emulator: ``python -m emulators.kusto --data DIR``.
 
-The command ``python -m local.kusto`` is a separate module, because it belongs to the local host.
+``local.kusto`` is an alias in a separate module, for users who know only the package ``local``.
 """
 
 import gc

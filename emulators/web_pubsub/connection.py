@@ -131,7 +131,7 @@ class ClientConnection:
         """
         while self._held:
             run = [payload for payload in self._held.pop_batch() if not is_unwanted(payload.data)]
-            # A batch without wanted messages sends nothing, so other work would wait until the buffer is empty.
+            # If every message of a batch is skipped, nothing is awaited; yield so that other tasks can run.
             await asyncio.sleep(0)
             if not await self.send_all_when_drained(run):
                 return

@@ -298,7 +298,10 @@ class ChainSection:
         name = f"proofs/{self._number}.json"
         proofs = self._open_proofs(state.tree_size)
         if not await proofs.can_prove([state.tree_size] if complete else self._sequences):
-            _LOG.warning("a chain of a bundle gets no proofs", extra=logs.fields(target=self._chain.target))
+            cause = "a record or a valid hash is missing"
+            _LOG.warning(
+                "a chain of a bundle gets no proofs", extra=logs.fields(target=self._chain.target, cause=cause)
+            )
             return None
         if complete:
             await file.write_entry(name, orjson.dumps(_proof_to_json(await proofs.prove(state.tree_size))))

@@ -1,4 +1,4 @@
-"""Names of catalog items for programs that accept only letters, digits and underscores."""
+"""Names of catalog items as identifiers (letters, digits, underscores)."""
 
 import hashlib
 from collections.abc import Mapping

@@ -89,7 +89,7 @@ def build_problem_response(status: int, codes: Sequence[str]) -> Schema:
         codes: error codes with this status; empty if they are not known.
     """
     phrase = HTTPStatus(status).phrase
-    own = {**_PROBLEM_HEADERS.get(status, {}), **({} if _TEMPORARY.isdisjoint(codes) else _LATER_HEADER)}
+    own = {**_PROBLEM_HEADERS.get(status, {}), **({} if _RETRYABLE_CODES.isdisjoint(codes) else _RETRY_AFTER_HEADER)}
     return {
         "description": phrase,
         "content": {PROBLEM_JSON: _build_problem_schema(status, codes)},
@@ -160,7 +160,7 @@ HEADERS: Schema = {
     "x-request-id": _build_header("Identifies the request in the service log: the caller's own id, or a new one."),
     IGNORED: _build_header("Names of ignored parameters, body properties and values.", required=False),
     "Deprecation": _build_header(
-        "Present if the request uses something deprecated: the date since which it is, such as `@1796083200` "
+        "Date of the deprecation, if the request uses a deprecated operation or name, such as `@1796083200` "
         "(RFC 9745).",
         required=False,
     ),
@@ -181,9 +181,11 @@ _IGNORED_HEADER: Schema = {IGNORED: {"$ref": f"#/components/headers/{IGNORED}"}}
 _DEPRECATION_HEADERS: Schema = {
     name: {"$ref": f"#/components/headers/{name}"} for name in ("Deprecation", "Sunset", "Link")
 }
-_LATER_HEADER: Schema = {"Retry-After": _build_header("Seconds to wait; only with a temporary error.", required=False)}
-_TEMPORARY = frozenset({"RECEIPT_NOT_READY", "SIGNATURE_TOKEN_USED"})
-"""Codes with ``Retry-After`` whose status has no such header in general."""
+_RETRY_AFTER_HEADER: Schema = {
+    "Retry-After": _build_header("Seconds to wait; only with a temporary error.", required=False)
+}
+_RETRYABLE_CODES = frozenset({"RECEIPT_NOT_READY", "SIGNATURE_TOKEN_USED"})
+"""Codes whose replies have ``Retry-After`` although most replies with the same status have none."""
 
 _PROBLEM_HEADERS = {
     401: {

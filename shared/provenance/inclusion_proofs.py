@@ -51,7 +51,7 @@ class InclusionProofs:
         return MerkleInclusionProof(sequence - 1, self._size, hashes)
 
     async def can_prove(self, sequences: Sequence[int]) -> bool:
-        """Return whether :meth:`prove` can prove all of these records, which are in ascending order.
+        """Return whether the proofs of these records, in ascending order, can be computed from the stored hashes.
 
         The proofs of all records in one subtree are computed from the same stored hashes, so this method proves only
         the first record in each subtree.

@@ -74,7 +74,8 @@ class Receipts:
         if not records:
             detail = f"The chain has no record {format_record_id(sequence)}."
             raise WorkspaceError(Kind.NOT_FOUND, "RECORD_NOT_FOUND", detail)
-        # No checkpoint will ever cover a record of a broken chain, so the caller must not be asked to retry.
+        # No checkpoint will ever cover a record of a broken chain, so this error comes before RECEIPT_NOT_READY, which
+        # requests a retry.
         _require_valid_chain(verdict)
         record = records[0]
         digest = await self._compute_digest(record)

@@ -26,7 +26,6 @@ from shared.disk_space.guard import DiskGuard, DiskState
 from shared.downloads.expiry import (
     build_job_blob_prefix,
     build_step_blob_name,
-    build_upload_name,
     remove_files_of_ended_job,
     remove_unused_files,
 )

@@ -12,12 +12,11 @@ ALLOWED_HEADERS: Final = (
 """Request headers that scripts may send; Mcp-* and Last-Event-ID belong to the Model Context Protocol."""
 
 EXPOSED_HEADERS: Final = (
-    "Content-Disposition, Deprecation, ETag, Link, Location, Oi-Version, Preference-Applied, RateLimit, "
-    "RateLimit-Policy, Retry-After, Sunset, "
-    "WWW-Authenticate, x-provenance-damaged, x-provenance-has-more, x-provenance-ignored, x-provenance-scanned, "
+    "Accept-Encoding, Allow, Content-Disposition, Deprecation, ETag, Link, Location, Oi-Version, "
+    "Preference-Applied, RateLimit, RateLimit-Policy, Retry-After, Sunset, WWW-Authenticate, "
+    "x-provenance-damaged, x-provenance-has-more, x-provenance-ignored, x-provenance-scanned, "
     "x-provenance-target, x-query-approved-at, x-query-approved-by, x-query-executed-at, "
-    "x-query-execution-time-ms, x-query-from-cache, "
-    "x-query-truncated, x-request-id"
+    "x-query-execution-time-ms, x-query-from-cache, x-query-truncated, x-request-id"
 )
 PREFLIGHT_SECONDS: Final = 600
 

@@ -82,7 +82,7 @@ def test_messages_with_the_same_id_are_stored_once(service: Service) -> None:
         (json.dumps([{}] * 501).encode(), 400, "INVALID_REQUEST", None),
         (b'{"timestamp":"yesterday"}', 400, "INVALID_REQUEST", ["timestamp"]),
         (b'{"timestamp":"2026-01-01T00:00:00"}', 400, "INVALID_REQUEST", ["timestamp"]),
-        (b'{"metrics":[{"name":"cpu"}]}', 400, "INVALID_REQUEST", ["metrics"]),
+        (b'{"metrics":[{"name":"cpu","tags":{},"fields":{},"timestamp":1}]}', 400, "INVALID_REQUEST", ["metrics"]),
         (b'[{},{"messageId":5,"deviceId":[]}]', 400, "INVALID_REQUEST", ["[1].messageId", "[1].deviceId"]),
         (b'{"x":"' + b"y" * 300_000 + b'"}', 413, "MESSAGE_TOO_LARGE", None),
         (b'{"x":"' + b"y" * 2 * 1024 * 1024 + b'"}', 413, "BODY_TOO_LARGE", None),

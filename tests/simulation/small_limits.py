@@ -16,11 +16,12 @@ from shared.backends.azure import cosmos_alerts, cosmos_catalog, cosmos_webhooks
 from shared.catalog import document_service, service
 from shared.cold_data import archive, inventory, reading
 from shared.downloads import work
+from shared.graphql_api import service as graphql_service
 from shared.imports import archive_writer
 from shared.live_stream import publishing, replay
 from shared.warm_queries import columns
 
-COPIES: Final = (document_service, mcp_tools, query_reply, service)
+COPIES: Final = (document_service, graphql_service, mcp_tools, query_reply, service)
 """Modules that copy a limit when they are imported.
 
 They are imported before the first world: a world with small limits would otherwise change them for all later worlds of

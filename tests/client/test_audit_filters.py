@@ -112,5 +112,5 @@ def test_filters_of_amendments_need_a_scope(
 ) -> None:
     """Without a scope, the command lists pending amendments only, and rejects all other filters."""
     assert execute(["amendments", "list", *to_options({name: {**AMENDMENTS, **PAGE}[name]})]) == 2
-    assert "pass --scope" in capsys.readouterr().err
+    assert "--scope is required" in capsys.readouterr().err
     assert queries == []

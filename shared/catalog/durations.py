@@ -17,7 +17,6 @@ DURATION_PATTERN = f"P(?:{_DAYS}(?:{_CLOCK})?|{_CLOCK})"
 The function also rejects a fraction of a microsecond.
 """
 _DURATION = re.compile(f"[+-]?{DURATION_PATTERN}")
-_PART = re.compile(r"([0-9]+(?:[.,][0-9]+)?)([WDHMS])")
 _MICROSECONDS = {"W": 604_800_000_000, "D": 86_400_000_000, "H": 3_600_000_000, "M": 60_000_000, "S": 1_000_000}
 _CALENDAR = re.compile(r"[+-]?P[0-9.,WD]*[YM][0-9.,WDYMTHS]*")
 
@@ -33,11 +32,22 @@ def parse_duration(text: str) -> timedelta:
         raise ValueError("years and months have no fixed length; use weeks, days, hours, minutes or seconds")
     if len(text) > MAX_DURATION or not _DURATION.fullmatch(text):
         raise ValueError(rule)
-    exact = sum(Fraction(amount.replace(",", ".")) * _MICROSECONDS[unit] for amount, unit in _PART.findall(text))
-    if exact.denominator != 1:
+    if _count_microseconds(text).denominator != 1:
         raise ValueError("must be a duration of whole microseconds")
     try:
         duration: timedelta = isodate.parse_duration(text)
     except (isodate.ISO8601Error, ValueError, OverflowError, ArithmeticError):
         raise ValueError(rule) from None
     return duration
+
+
+def _count_microseconds(text: str) -> Fraction:
+    """Return the exact length of a valid duration, without its sign."""
+    total, amount = Fraction(0), ""
+    for character in text:
+        if character in _MICROSECONDS:
+            total += Fraction(amount) * _MICROSECONDS[character]
+            amount = ""
+        elif character not in "+-PT":
+            amount += "." if character == "," else character
+    return total

@@ -6,7 +6,7 @@ In the cloud, the same functions run on paid processors; so this time determines
 import asyncio
 import json
 import time
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from statistics import median
 from types import SimpleNamespace
@@ -53,7 +53,7 @@ class _Stores:
     async def count_arrived_messages(self, arrivals: Sequence[object]) -> None:
         """Do nothing: this stub of the port ConnectionStateStore counts no messages."""
 
-    async def set_status(self, connection: str, status: str) -> None:
+    async def set_status(self, connections: Collection[str], status: str) -> None:
         """Do nothing: this stub of the port ConnectionStateStore stores no status."""
 
     async def load_states(self) -> Mapping[str, ConnectionState]:

@@ -32,7 +32,7 @@ from shared.errors import ValidationErrors
 from shared.http.messages import Reply
 from shared.http.operations import Call, Group, ServerManagedProperties, StrictBody
 from shared.http.unknown_names import map_accepted_names
-from shared.telemetry.connection_status import CONNECTING, describe_statistics
+from shared.telemetry.connection_status import describe_statistics
 from shared.telemetry.ports import ConnectionState
 from shared.validation.names import Name
 from shared.wiring import services
@@ -127,24 +127,8 @@ async def put_connection(call: Call[Any, ConnectionBody]) -> Reply:
     """Create a data connection, or replace its definition."""
     lookup, condition = call.path["lookup"], parse_condition(call.request)
     build = partial(_build_connection, lookup, call.body)
-    await _reset_status_before_enabling(lookup)
     replaced = await get_administration().put(get_caller(call), ItemKind.CONNECTION, lookup, build, condition)
     return build_item_reply(await _describe_connection(replaced.item), is_new=replaced.is_new)
-
-
-async def _reset_status_before_enabling(lookup: str) -> None:
-    """Reset the stored status of a connection that is disabled or does not exist.
-
-    When it is enabled or created, its status becomes CONNECTING, and CONNECTED with the next message. The stored status
-    of a disabled or missing connection is not shown, so it may be reset even if the change is rejected later.
-    """
-    item = await get_administration().find(ItemKind.CONNECTION, lookup)
-    if item is not None and item.definition.get("enabled", True):
-        return
-    states = services().telemetry.connection_states
-    state = (await states.load_states()).get(lookup)
-    if state is not None and state.status != CONNECTING:
-        await states.set_status(lookup, CONNECTING)
 
 
 @GROUP.endpoint("DELETE", _ROUTE, right=AccessRight.CATALOG_MANAGE, docs=replies.DELETED)

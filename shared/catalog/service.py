@@ -1,6 +1,6 @@
 """Catalog changes: one transaction stores them with their audit events, which are then appended to the audit chains."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
@@ -174,6 +174,8 @@ class CatalogService:
     Args:
         store: storage of the catalog.
         audit_log: destination of the audit events.
+        before_enabling: called with the lookups (ids in URLs) of the connections that a change enables or creates,
+            before the change is stored; possibly more than once.
         on_change: called after each change, to invalidate the cached catalog of this process.
         announce: announces changes to other parts of the service; at least once for each change, also after a crash.
         runtime: clock, randomness and threads.
@@ -184,12 +186,14 @@ class CatalogService:
         store: CatalogStore,
         audit_log: AuditLog,
         *,
+        before_enabling: Callable[[Collection[str]], Awaitable[None]] | None = None,
         on_change: Callable[[], None] = lambda: None,
         announce: Announce = ignore_events,
         runtime: Runtime = SYSTEM_RUNTIME,
     ) -> None:
         self._store = store
         self._audit_log = audit_log
+        self._before_enabling = before_enabling
         self._on_change = on_change
         self._announce = announce
         self._warned = False
@@ -306,6 +310,8 @@ class CatalogService:
         size = _estimate_catalog_size(stored) + len(changes) * _ITEM_SIZE
         build = partial(build_commit, changes, stored, actor, origin, self._runtime)
         commit = await self._runtime.run_in_thread_if_large(size, build)
+        if self._before_enabling is not None and (enabled := _list_enabled_connections(changes)):
+            await self._before_enabling(enabled)
         try:
             version = await self._store.save(commit.puts, commit.deletes, commit.events, stored.version)
         except WorkspaceError as error:
@@ -321,6 +327,19 @@ class CatalogService:
         if not audited and not self._warned:
             _LOG.warning("provenance is not configured; changes to the catalog are not audited")
             self._warned = True
+
+
+def _list_enabled_connections(changes: Sequence[ItemChange]) -> list[str]:
+    """Return the lookups of the connections that changes enable, or create as enabled connections."""
+    return [
+        change.key
+        for change in changes
+        if change.kind == ItemKind.CONNECTION and _is_enabled(change.after) and not _is_enabled(change.before)
+    ]
+
+
+def _is_enabled(connection: Mapping[str, Any] | None) -> bool:
+    return connection is not None and bool(connection.get("enabled", True))
 
 
 def _estimate_catalog_size(stored: StoredCatalog) -> int:

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from shared.catalog.models import Connection
 from shared.telemetry.event_hub_sources import EventHubSource
-from shared.telemetry.ports import ConnectionState
+from shared.telemetry.ports import ConnectionState, ConnectionStateStore
 from shared.timestamps import format_rfc3339
 
 CONNECTING: Final = "CONNECTING"
@@ -49,6 +49,18 @@ class ConnectionStatuses:
             wanted = f"{hub}/{connection.source.consumer_group}"
             return ConnectionStatus("ERROR", f"The setting EVENT_HUB_SOURCES does not name {wanted}.")
         return ConnectionStatus(CONNECTING if state is None else state.status)
+
+
+async def reset_statuses(states: ConnectionStateStore, connections: Collection[str]) -> None:
+    """Reset the stored status of connections that are disabled or missing, before they are enabled or created.
+
+    Their status is then CONNECTING until their next message. The stored status of a disabled or missing connection is
+    not shown, so it may be reset even if the change is not stored later.
+    """
+    stored = await states.load_states()
+    changed = [each for each in connections if each in stored and stored[each].status != CONNECTING]
+    if changed:
+        await states.set_status(changed, CONNECTING)
 
 
 def describe_statistics(state: ConnectionState | None) -> dict[str, Any]:

@@ -154,7 +154,7 @@ class TelemetryIngestor:
         for connection in sorted(due):
             state = states.get(connection)
             if state is None or state.status != CONNECTED:
-                await self._states.set_status(connection, CONNECTED)
+                await self._states.set_status([connection], CONNECTED)
                 self._on_status()
             self._connected[connection] = (router.version, monotonic_now + CONNECTED_REPEAT_SECONDS)
 

@@ -1,6 +1,6 @@
 """Ports of telemetry: workspace catalog, event hubs and connection states."""
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
@@ -78,8 +78,8 @@ class ConnectionStateStore(Protocol):
         """
         ...
 
-    async def set_status(self, connection: str, status: str) -> None:
-        """Set a connection's status: CONNECTING, CONNECTED, DISCONNECTED or ERROR."""
+    async def set_status(self, connections: Collection[str], status: str) -> None:
+        """Set the status of connections: CONNECTING, CONNECTED, DISCONNECTED or ERROR."""
         ...
 
     async def load_states(self) -> Mapping[str, ConnectionState]:

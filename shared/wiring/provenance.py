@@ -1,10 +1,12 @@
 """Services of provenance: audit chains, checkpoints, amendments, and audited changes of the catalog."""
 
+from collections.abc import Collection
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 from shared.wiring.backends import Backends
 from shared.wiring.catalog import CatalogServices
+from shared.wiring.telemetry import TelemetryServices
 from shared.wiring.webhooks import WebhookServices
 
 if TYPE_CHECKING:
@@ -26,8 +28,11 @@ if TYPE_CHECKING:
 class ProvenanceServices:
     """Appends records to audit chains, verifies the chains, and creates proofs."""
 
-    def __init__(self, backends: Backends, catalog: CatalogServices, webhooks: WebhookServices) -> None:
+    def __init__(
+        self, backends: Backends, catalog: CatalogServices, webhooks: WebhookServices, telemetry: TelemetryServices
+    ) -> None:
         self._backends = backends
+        self._telemetry = telemetry
         self._webhooks = webhooks
         self._settings = backends.settings
         self._catalog = catalog
@@ -67,10 +72,16 @@ class ProvenanceServices:
         return CatalogService(
             self._catalog.store,
             self.audit_log,
+            before_enabling=self._reset_connection_statuses,
             on_change=self._refresh_after_catalog_change,
             announce=self._webhooks.announce_query_changes,
             runtime=self._backends.runtime,
         )
+
+    async def _reset_connection_statuses(self, connections: Collection[str]) -> None:
+        from shared.telemetry.connection_status import reset_statuses
+
+        await reset_statuses(self._telemetry.connection_states, connections)
 
     def _refresh_after_catalog_change(self) -> None:
         self._catalog.reader.invalidate()

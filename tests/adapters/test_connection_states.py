@@ -84,13 +84,18 @@ async def test_connection_status_and_message_counts_are_independent(states: Conn
     """Storing a count does not change the status, and storing a status does not change the counts."""
     await states.count_arrived_messages([_build_arrivals(1)])
     assert (await states.load_states())["rig"].status == "CONNECTING"
-    await states.set_status("rig", "CONNECTED")
-    await states.set_status("rig", "CONNECTED")
+    await states.set_status(["rig"], "CONNECTED")
+    await states.set_status(["rig"], "CONNECTED")
     await states.count_arrived_messages([_build_arrivals(2)])
-    await states.set_status("new", "ERROR")
+    await states.set_status(["new"], "ERROR")
     found = await states.load_states()
     assert found["rig"] == ConnectionState("CONNECTED", 2, MOMENT)
     assert found["new"] == ConnectionState("ERROR", 0, None)
+    await states.set_status(["rig", "new"], "CONNECTING")
+    assert {lookup: state.status for lookup, state in (await states.load_states()).items()} == {
+        "rig": "CONNECTING",
+        "new": "CONNECTING",
+    }
 
 
 async def test_a_message_counted_by_two_processes_counts_once(open_store: Opener) -> None:

@@ -450,6 +450,25 @@ def test_an_idempotency_key_belongs_to_one_plan(admin: httpx.Client) -> None:
     check_problem(admin.post(PLAN, json=document, headers=key), 422, "IDEMPOTENCY_KEY_REUSED")
 
 
+def test_a_connection_that_a_document_enables_is_connecting_until_a_message_arrives(admin: httpx.Client) -> None:
+    """A connection that a document enables again has the status CONNECTING until its next message."""
+
+    def read_status() -> str:
+        status: str = admin.get("/oi-api/connections/press").json()["status"]
+        return status
+
+    assert admin.post("/oi-api/telemetry/press", json={"value": 1}).status_code == 202
+    wait_until(read_status, lambda status: status == "CONNECTED")
+    document = export_document(admin)
+    declared = find_item_by_field(document["connections"], "press")
+    declared["enabled"] = False
+    apply_document(admin, document)
+    assert read_status() == "DISCONNECTED"
+    declared["enabled"] = True
+    apply_document(admin, document)
+    assert read_status() == "CONNECTING"
+
+
 def test_an_audit_event_missing_after_a_crash_is_appended(changeable_service: Service) -> None:
     """If the process dies between a change and its audit event, the event is appended after the restart."""
     caller = changeable_service.create_client("admin@t")

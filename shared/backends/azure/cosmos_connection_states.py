@@ -7,7 +7,7 @@ A batch of messages therefore costs one write for any number of connections, and
 import asyncio
 import hashlib
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final
 
 from shared.backends.azure.cosmos_account import CosmosAccount
@@ -47,14 +47,13 @@ class CosmosConnectionStates:
             *(self._count_with_next_write(source, of_source) for source, of_source in by_source.items())
         )
 
-    async def set_status(self, connection: str, status: str) -> None:
-        def change_status(before: Item | None) -> Item | None:
+    async def set_status(self, connections: Collection[str], status: str) -> None:
+        def change_statuses(before: Item | None) -> Item | None:
             statuses: dict[str, str] = before["statuses"] if before else {}
-            if statuses.get(connection) == status:
-                return None
-            return {"id": _STATUSES, "statuses": statuses | {connection: status}}
+            changed = statuses | dict.fromkeys(connections, status)
+            return None if changed == statuses else {"id": _STATUSES, "statuses": changed}
 
-        await self._items.change(_STATUSES, _STATUSES, change_status)
+        await self._items.change(_STATUSES, _STATUSES, change_statuses)
 
     async def load_states(self) -> Mapping[str, ConnectionState]:
         statuses: dict[str, str] = {}

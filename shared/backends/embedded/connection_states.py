@@ -1,7 +1,7 @@
 """Status and message counts of the workspace's data connections in SQLite."""
 
 import sqlite3
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 from shared.backends.embedded.sqlite import SqliteDatabase, convert_sqlite_errors
@@ -55,13 +55,13 @@ class SqliteConnectionStates:
             with convert_sqlite_errors(*_NAMES):
                 await self._database.write(lambda connection: _count_new_messages(connection, arrivals))
 
-    async def set_status(self, connection: str, status: str) -> None:
+    async def set_status(self, connections: Collection[str], status: str) -> None:
         with convert_sqlite_errors(*_NAMES):
             await self._database.write(
-                lambda database: database.execute(
+                lambda database: database.executemany(
                     "INSERT INTO connection_states (connection, status) VALUES (?, ?)"
                     " ON CONFLICT (connection) DO UPDATE SET status = excluded.status",
-                    (connection, status),
+                    [(connection, status) for connection in connections],
                 )
             )
 

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -292,3 +292,22 @@ async def test_applying_an_unchanged_document_creates_no_version(tmp_path: Path)
         await service.apply(DOCUMENT, "apply")
         assert await opened.store.read_version() == 1
     assert len(calls) == 1
+
+
+async def test_enabled_connections_are_reported_before_the_change_is_stored(tmp_path: Path) -> None:
+    """The lookups of connections that a change enables or creates are reported before the change is stored."""
+    reported: list[tuple[list[str], int]] = []
+    async with open_catalog_stores(tmp_path) as opened:
+
+        async def report(connections: Collection[str]) -> None:
+            reported.append((sorted(connections), await opened.store.read_version()))
+
+        service = CatalogService(opened.store, opened.log, before_enabling=report)
+        lookups = sorted(connection.lookup for connection in DOCUMENT.connections)
+        disabled = DOCUMENT.model_copy(
+            update={"connections": [each.model_copy(update={"enabled": False}) for each in DOCUMENT.connections]}
+        )
+        for document in (DOCUMENT, disabled, disabled, DOCUMENT, DOCUMENT):
+            await service.apply(document, "apply")
+    assert lookups
+    assert reported == [(lookups, 0), (lookups, 2)]

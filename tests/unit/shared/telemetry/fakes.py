@@ -1,7 +1,7 @@
 """In-memory catalog, hub and state store for telemetry tests."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -86,9 +86,9 @@ class States:
             self.highest[each.connection, each.source] = max([highest, *new])
             self.mismatches[each.connection] += len(each.mismatched.intersection(new))
 
-    async def set_status(self, connection: str, status: str) -> None:
-        """Store the new status of a connection."""
-        self.statuses.append((connection, status))
+    async def set_status(self, connections: Collection[str], status: str) -> None:
+        """Store the new status of connections."""
+        self.statuses.extend((connection, status) for connection in connections)
 
     async def load_states(self) -> Mapping[str, ConnectionState]:
         """Return the last status of each connection."""

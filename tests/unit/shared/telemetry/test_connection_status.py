@@ -5,9 +5,10 @@ from datetime import UTC, datetime
 import pytest
 
 from shared.catalog.models import Connection
-from shared.telemetry.connection_status import ConnectionStatuses, describe_statistics
+from shared.telemetry.connection_status import ConnectionStatuses, describe_statistics, reset_statuses
 from shared.telemetry.event_hub_sources import parse_event_hub_sources
 from shared.telemetry.ports import ConnectionState
+from tests.unit.shared.telemetry.fakes import States
 
 AT = datetime(2026, 1, 5, 8, tzinfo=UTC)
 CONNECTED = ConnectionState("CONNECTED", 7, AT, 2)
@@ -36,6 +37,15 @@ def test_a_connection_whose_event_hub_is_not_read_has_status_error(
     assert derived.status == status
     assert (derived.reason is None) == (status != "ERROR")
     assert derived.reason is None or "EVENT_HUB_SOURCES" in derived.reason
+
+
+async def test_only_a_stored_status_is_reset() -> None:
+    """A reset stores the status connecting for connections that have another stored status, and for no others."""
+    states = States()
+    await states.set_status(["rig", "press"], "CONNECTED")
+    await states.set_status(["oven"], "CONNECTING")
+    await reset_statuses(states, ["rig", "oven", "missing"])
+    assert states.statuses[3:] == [("rig", "CONNECTING")]
 
 
 def test_statistics_count_received_messages() -> None:

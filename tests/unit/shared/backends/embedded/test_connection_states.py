@@ -63,7 +63,7 @@ async def test_unchanged_states_are_parsed_once(states: SqliteConnectionStates) 
     await states.count_arrived_messages([_build_arrivals(1), _build_arrivals(1, connection="press")])
     before = await states.load_states()
     await states.count_arrived_messages([_build_arrivals(2, after=1)])
-    await states.set_status("lathe", "ERROR")
+    await states.set_status(["lathe"], "ERROR")
     after = await states.load_states()
     assert after["press"] is before["press"]
     assert (after["rig"].messages_received, after["rig"].last_message) == (2, MOMENT + timedelta(seconds=1))

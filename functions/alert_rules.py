@@ -17,7 +17,7 @@ from functions.catalog_items import (
 )
 from functions.conditions import parse_condition
 from functions.idempotency import make_idempotent
-from functions.paging import CatalogPageQuery, select_page
+from functions.paging import CatalogPageQuery, build_cursor_check, select_page
 from functions.reply_docs import alert_rules as replies
 from shared.alerts.evaluation import find_query_errors
 from shared.alerts.models import RuleState
@@ -53,7 +53,12 @@ class AlertRuleBody(AlertRuleFields, StrictBody):
 
 
 @GROUP.endpoint(
-    "GET", "oi-api/alert-rules", right=AccessRight.ALERT_READ, query=CatalogPageQuery, docs=replies.RULES_LISTED
+    "GET",
+    "oi-api/alert-rules",
+    right=AccessRight.ALERT_READ,
+    query=CatalogPageQuery,
+    check=build_cursor_check("alert rules"),
+    docs=replies.RULES_LISTED,
 )
 async def list_alert_rules(call: Call[CatalogPageQuery]) -> Reply:
     """Return the alert rules with their state, sorted by lookup.

@@ -11,17 +11,17 @@ from shared.alerts.ports import AlertFilter, AlertPlace
 from shared.auth.rights import AccessRight
 from shared.catalog.alert_rule_models import Severity
 from shared.catalog.models import Lookup
-from shared.errors import ValidationErrors, invalid
+from shared.errors import ValidationErrors
 from shared.http.messages import Reply, build_json_reply
 from shared.http.operations import Call, Group
-from shared.provenance.cursors import decode_cursor, encode_cursor
+from shared.provenance.cursors import ListCursor
 from shared.timestamps import format_rfc3339
 from shared.validation.whole_numbers import parse_whole_number
 from shared.wiring import services
 
 GROUP = Group("alerts")
 MAX_LIMIT: Final = 1_000
-_CURSOR: Final = "alerts"
+_CURSOR: Final = ListCursor("alerts", (str, str), AlertPlace, ("state", "severity", "surface"))
 _ALERT_SIZE: Final = 500
 """Estimated number of characters of one alert in a reply."""
 
@@ -53,9 +53,7 @@ class AlertsQuery(BaseModel):
 
 
 async def _check_alerts_page(call: Call[AlertsQuery], faults: ValidationErrors) -> None:
-    if faults.has_valid_fields("cursor", "state", "severity", "surface"):
-        with faults.collect():
-            _parse_cursor(call.query)
+    _CURSOR.collect_errors(faults, call.query.cursor, call.query.filters)
 
 
 @GROUP.endpoint(
@@ -69,10 +67,11 @@ async def _check_alerts_page(call: Call[AlertsQuery], faults: ValidationErrors) 
 async def list_alerts(call: Call[AlertsQuery]) -> Reply:
     """Return alerts, newest first."""
     query = call.query
-    page, has_more = await services().alerts.service.list_alerts(query.alert_filter, _parse_cursor(query), query.limit)
+    after = _CURSOR.decode(query.cursor, query.filters)
+    page, has_more = await services().alerts.service.list_alerts(query.alert_filter, after, query.limit)
     cursor = {}
     if has_more:
-        cursor["cursor"] = encode_cursor(_CURSOR, (query.filters, format_rfc3339(page[-1].started_at), page[-1].id))
+        cursor["cursor"] = _CURSOR.encode(query.filters, (format_rfc3339(page[-1].started_at), page[-1].id))
 
     def build_reply() -> Reply:
         return build_json_reply({"alerts": [alert_to_json(alert) for alert in page], **cursor})
@@ -99,23 +98,6 @@ async def acknowledge_alert(call: Call[Any, AcknowledgementBody]) -> Reply:
     """Record that a person has seen an alert; a repetition changes nothing."""
     alert = await services().alerts.service.acknowledge(call.path["id"], call.principal.member_id, call.body.comment)
     return build_json_reply(alert_to_json(alert))
-
-
-def _parse_cursor(query: AlertsQuery) -> AlertPlace | None:
-    """Return the position of the previous page's last alert, read from the cursor; None for the first page.
-
-    Raises:
-        WorkspaceError: INVALID if the cursor does not belong to this list.
-    """
-    if query.cursor is None:
-        return None
-    try:
-        filters, started_at, alert_id = map(str, decode_cursor(_CURSOR, query.cursor, (str, str, str)))
-    except ValueError as error:
-        raise invalid("cursor", str(error)) from error
-    if filters != query.filters:
-        raise invalid("cursor", "belongs to a list with other filters; omit the cursor to request the first page")
-    return AlertPlace(started_at, alert_id)
 
 
 def alert_to_json(alert: Alert) -> dict[str, Any]:

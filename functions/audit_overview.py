@@ -11,7 +11,7 @@ from shared.auth.rights import AccessRight
 from shared.errors import ValidationErrors, invalid
 from shared.http.messages import JSON, Reply, build_json_reply
 from shared.http.operations import Call, Group
-from shared.provenance.cursors import decode_cursor, encode_cursor
+from shared.provenance.cursors import ListCursor, decode_cursor, encode_cursor
 from shared.provenance.hash_rule import format_record_id
 from shared.provenance.overview import DEFAULT_LIMIT, MAX_LIMIT, PendingPage, chain_summary_to_json
 from shared.provenance.overview_ports import PendingPlace
@@ -24,8 +24,14 @@ from shared.wiring.features import PROVENANCE
 
 GROUP = Group("audit-overview")
 
-SCOPES_CURSOR: Final = "scopes"
 PENDING_CURSOR: Final = "pending"
+
+
+def _build_chain_key(target: str, scope_key: str) -> ChainKey:
+    return ChainKey(Target(target), scope_key)
+
+
+_SCOPES_CURSOR: Final = ListCursor("scopes", (str, str), _build_chain_key, ("target", "verdict"))
 
 
 def _parse_limit(text: Any) -> int:
@@ -59,9 +65,7 @@ async def _check_scopes_query(call: Call[ScopesQuery], faults: ValidationErrors)
     target = call.query.target
     if target is not None and faults.has_valid_fields("target") and target not in set(Target):
         faults.add(invalid("target", f"must be one of {', '.join(Target)}", code="TARGET_UNKNOWN"))
-    if faults.has_valid_fields("cursor", "target"):
-        with faults.collect():
-            parse_scopes_cursor(call.query)
+    _SCOPES_CURSOR.collect_errors(faults, call.query.cursor, call.query.filters)
 
 
 async def _check_pending_query(call: Call[PageQuery], faults: ValidationErrors) -> None:
@@ -83,13 +87,14 @@ async def list_scopes(call: Call[ScopesQuery]) -> Reply:
     """Return all chains of the audit log with their record counts and last verifications, by target and scope."""
     query = call.query
     target = None if query.target is None else Target(query.target)
+    after = _SCOPES_CURSOR.decode(query.cursor, query.filters)
     page = await services().provenance.overview.list_chains(
-        target, parse_scopes_cursor(query), query.limit, broken_only=query.verdict is not None
+        target, after, query.limit, broken_only=query.verdict is not None
     )
     cursor = None
     if page.has_more:
         last = page.summaries[-1].chain
-        cursor = encode_cursor(SCOPES_CURSOR, (query.filters, str(last.target), last.scope_key))
+        cursor = _SCOPES_CURSOR.encode(query.filters, (str(last.target), last.scope_key))
     return build_json_reply(
         {"scopes": [chain_summary_to_json(summary) for summary in page.summaries], "cursor": cursor}
     )
@@ -127,24 +132,6 @@ def _build_pending_body(page: PendingPage) -> bytes:
             text = serialise_json({**json.loads(text), "ScopeKey": place.scope_key})
         texts.append(text)
     return b'{"amendments":[%b],"cursor":%b}' % (b",".join(texts), serialise_json(encode_pending_cursor(page)))
-
-
-def parse_scopes_cursor(query: ScopesQuery) -> ChainKey | None:
-    """Return the last audit chain of the previous page, read from the cursor; None for the first page.
-
-    Raises:
-        WorkspaceError: INVALID if the cursor does not belong to this list.
-    """
-    if query.cursor is None:
-        return None
-    try:
-        filtered, target, scope_key = map(str, decode_cursor(SCOPES_CURSOR, query.cursor, (str, str, str)))
-        after = ChainKey(Target(target), scope_key)
-    except ValueError as error:
-        raise invalid("cursor", str(error)) from error
-    if filtered != query.filters:
-        raise invalid("cursor", "belongs to a list with other filters; omit the cursor to request the first page")
-    return after
 
 
 def parse_pending_cursor(cursor: str | None) -> PendingPlace | None:

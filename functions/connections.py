@@ -17,7 +17,7 @@ from functions.catalog_items import (
     get_caller,
 )
 from functions.conditions import parse_condition
-from functions.paging import CatalogPageQuery, select_page
+from functions.paging import CatalogPageQuery, build_cursor_check, select_page
 from functions.reply_docs import connections as replies
 from functions.serialized_items import SerializedItems, build_serialized_list_reply
 from shared.auth.rights import AccessRight
@@ -56,7 +56,12 @@ class ConnectionBody(StrictBody):
 
 
 @GROUP.endpoint(
-    "GET", "oi-api/connections", right=AccessRight.CATALOG_READ, query=CatalogPageQuery, docs=replies.LISTED
+    "GET",
+    "oi-api/connections",
+    right=AccessRight.CATALOG_READ,
+    query=CatalogPageQuery,
+    check=build_cursor_check("connections"),
+    docs=replies.LISTED,
 )
 async def list_connections(call: Call[CatalogPageQuery]) -> Reply:
     """Return the data connections with their status, sorted by lookup.

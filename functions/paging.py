@@ -8,7 +8,8 @@ from typing import Annotated, Any, Final
 
 from pydantic import BaseModel, BeforeValidator, Field, WithJsonSchema
 
-from shared.errors import invalid
+from shared.errors import ValidationErrors, invalid
+from shared.http.operations import Call, Check
 from shared.validation.whole_numbers import parse_whole_number
 
 MAX_LIMIT: Final = 1_000
@@ -42,6 +43,21 @@ class CatalogPageQuery(BaseModel):
     cursor: Annotated[str | None, BeforeValidator(_parse_cursor), WithJsonSchema(_CURSOR)] = Field(
         None, description="The `cursor` of the previous page. Default: the first page."
     )
+
+
+def build_cursor_check(name: str) -> Check[CatalogPageQuery, Any]:
+    """Build the check of a list route that adds the error of a cursor of another list to the request's errors.
+
+    Args:
+        name: name of the list, as in :func:`select_page`.
+    """
+
+    async def check_cursor(call: Call[CatalogPageQuery, Any], faults: ValidationErrors) -> None:
+        if call.query.cursor is not None and faults.has_valid_fields("cursor"):
+            with faults.collect():
+                _read_last_key(name, call.query.cursor)
+
+    return check_cursor
 
 
 def select_page(name: str, keys: Iterable[str], query: CatalogPageQuery) -> tuple[list[str], dict[str, str]]:

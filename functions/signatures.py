@@ -10,7 +10,7 @@ from shared.auth.rights import AccessRight
 from shared.errors import ValidationErrors, invalid
 from shared.http.messages import Reply, build_json_reply
 from shared.http.operations import Call, Group
-from shared.provenance.cursors import decode_cursor, encode_cursor
+from shared.provenance.cursors import ListCursor
 from shared.signatures.ports import SignatureFilter
 from shared.timestamps import format_rfc3339, parse_rfc3339
 from shared.wiring import services
@@ -18,7 +18,7 @@ from shared.wiring.features import PROVENANCE
 
 GROUP = Group("signatures")
 
-_CURSOR: Final = "signatures"
+_CURSOR: Final = ListCursor("signatures", (str,), str, ("userId", "from", "to"))
 
 
 def _parse_time(text: Any) -> Any:
@@ -40,6 +40,12 @@ class SignaturesQuery(PageQuery):
         start, end = ("" if time is None else format_rfc3339(time) for time in (self.start, self.end))
         return SignatureFilter(self.user_id, start, end)
 
+    @property
+    def filters(self) -> str:
+        """Text of the filters, which the paging cursor contains; a cursor with other filters is rejected."""
+        wanted = self.to_filter()
+        return f"{wanted.start} {wanted.end} {wanted.user_id or ''}"
+
 
 async def _check_signatures_query(call: Call[SignaturesQuery], faults: ValidationErrors) -> None:
     query = call.query
@@ -50,9 +56,7 @@ async def _check_signatures_query(call: Call[SignaturesQuery], faults: Validatio
         and query.start > query.end
     ):
         faults.add(invalid("from", "must not be after `to`"))
-    if faults.has_valid_fields("cursor", "userId", "from", "to"):
-        with faults.collect():
-            _parse_cursor(query)
+    _CURSOR.collect_errors(faults, query.cursor, query.filters)
 
 
 @GROUP.endpoint(
@@ -67,31 +71,9 @@ async def _check_signatures_query(call: Call[SignaturesQuery], faults: Validatio
 async def list_signatures(call: Call[SignaturesQuery]) -> Reply:
     """Return the electronic signatures of all decisions, newest first."""
     query = call.query
-    page = await services().signatures.list.list_signatures(query.to_filter(), _parse_cursor(query), query.limit)
+    after = _CURSOR.decode(query.cursor, query.filters) or ""
+    page = await services().signatures.list.list_signatures(query.to_filter(), after, query.limit)
     cursor = None
     if page.has_more:
-        cursor = encode_cursor(_CURSOR, (*_list_filters_for_cursor(query), page.signatures[-1].place))
+        cursor = _CURSOR.encode(query.filters, [page.signatures[-1].place])
     return build_json_reply({"signatures": [dict(one.content) for one in page.signatures], "cursor": cursor})
-
-
-def _list_filters_for_cursor(query: SignaturesQuery) -> tuple[str, str, str]:
-    """Return the filters of a query as texts for the paging cursor; a cursor with other filters is rejected."""
-    wanted = query.to_filter()
-    return wanted.user_id or "", wanted.start, wanted.end
-
-
-def _parse_cursor(query: SignaturesQuery) -> str:
-    """Return the position of the previous page's last signature, read from the cursor; empty for the first page.
-
-    Raises:
-        WorkspaceError: INVALID if the cursor does not belong to this list.
-    """
-    if query.cursor is None:
-        return ""
-    try:
-        *filters, place = map(str, decode_cursor(_CURSOR, query.cursor, (str, str, str, str)))
-    except ValueError as error:
-        raise invalid("cursor", str(error)) from error
-    if tuple(filters) != _list_filters_for_cursor(query):
-        raise invalid("cursor", "belongs to a list with other filters; omit the cursor to request the first page")
-    return place

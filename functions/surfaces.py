@@ -15,7 +15,7 @@ from functions.catalog_items import (
     get_caller,
 )
 from functions.conditions import parse_condition
-from functions.paging import CatalogPageQuery, select_page
+from functions.paging import CatalogPageQuery, build_cursor_check, select_page
 from functions.reply_docs import alert_rules as replies
 from shared.auth.rights import AccessRight
 from shared.catalog.administration import build_surface_not_found_error
@@ -47,7 +47,12 @@ class SurfaceBody(StrictBody):
 
 
 @GROUP.endpoint(
-    "GET", "oi-api/surfaces", right=AccessRight.CATALOG_READ, query=CatalogPageQuery, docs=replies.SURFACES_LISTED
+    "GET",
+    "oi-api/surfaces",
+    right=AccessRight.CATALOG_READ,
+    query=CatalogPageQuery,
+    check=build_cursor_check("surfaces"),
+    docs=replies.SURFACES_LISTED,
 )
 async def list_surfaces(call: Call[CatalogPageQuery]) -> Reply:
     """Return the surfaces, sorted by lookup.

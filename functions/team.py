@@ -16,7 +16,7 @@ from functions.catalog_items import (
     get_caller,
 )
 from functions.conditions import parse_condition
-from functions.paging import CatalogPageQuery, select_page
+from functions.paging import CatalogPageQuery, build_cursor_check, select_page
 from functions.reply_docs import workspace as replies
 from shared.auth.rights import AccessRight, Role
 from shared.catalog.administration import build_member_not_found_error
@@ -48,7 +48,14 @@ class MemberBody(StrictBody):
     oid: Annotated[PrintableText, StringConstraints(min_length=1, max_length=MAX_NAME)] | None = None
 
 
-@GROUP.endpoint("GET", "oi-api/team", right=AccessRight.TEAM_READ, query=CatalogPageQuery, docs=replies.MEMBERS_LISTED)
+@GROUP.endpoint(
+    "GET",
+    "oi-api/team",
+    right=AccessRight.TEAM_READ,
+    query=CatalogPageQuery,
+    check=build_cursor_check("members"),
+    docs=replies.MEMBERS_LISTED,
+)
 async def list_members(call: Call[CatalogPageQuery]) -> Reply:
     """Return the members of the team, sorted by id."""
     catalog = await services().catalog.current()

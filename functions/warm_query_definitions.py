@@ -9,7 +9,7 @@ from functions.catalog_items import check_conditional_headers, check_lookup
 from functions.conditions import parse_condition
 from functions.decision_signing import build_signer
 from functions.idempotency import make_idempotent
-from functions.paging import CatalogPageQuery, select_page
+from functions.paging import CatalogPageQuery, build_cursor_check, select_page
 from functions.reply_docs import warm_queries as replies
 from functions.serialized_items import SerializedItems, build_serialized_list_reply
 from shared.auth.rights import AccessRight
@@ -43,7 +43,12 @@ class QueryBody(BaseModel):
 
 
 @GROUP.endpoint(
-    "GET", "oi-api/warm-queries", right=AccessRight.CATALOG_READ, query=CatalogPageQuery, docs=replies.LISTED
+    "GET",
+    "oi-api/warm-queries",
+    right=AccessRight.CATALOG_READ,
+    query=CatalogPageQuery,
+    check=build_cursor_check("queries"),
+    docs=replies.LISTED,
 )
 async def list_warm_queries(call: Call[CatalogPageQuery]) -> Reply:
     """Return the workspace's warm queries, including drafts, sorted by lookup.

@@ -13,12 +13,12 @@ from functions.idempotency import make_idempotent
 from functions.reply_docs import alerts as replies
 from shared.auth.rights import AccessRight
 from shared.catalog.alert_rule_models import Severity
-from shared.errors import FieldError, ValidationErrors, build_invalid_fields_error, invalid
+from shared.errors import FieldError, ValidationErrors, build_invalid_fields_error
 from shared.http.messages import Reply, build_json_reply
 from shared.http.operations import Call, Group, ServerManagedProperties, StrictBody
 from shared.http.unknown_names import map_accepted_names
 from shared.outbound.addresses import MAX_URL_LENGTH
-from shared.provenance.cursors import decode_cursor, encode_cursor
+from shared.provenance.cursors import ListCursor
 from shared.timestamps import format_rfc3339
 from shared.validation.whole_numbers import parse_whole_number
 from shared.webhooks.event_data import DESCRIPTIONS
@@ -33,7 +33,7 @@ _ROUTE: Final = "oi-api/webhooks"
 _RIGHT: Final = AccessRight.WEBHOOK_MANAGE
 MAX_LIMIT: Final = 1_000
 MAX_FILTERED: Final = 1_000
-_CURSOR: Final = "webhook-deliveries"
+_CURSOR: Final = ListCursor("webhook-deliveries", (str, str), DeliveryPlace, ("status",))
 _DESCRIPTION_PATTERN: Final = r"^[^\x00-\x09\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]*$"
 """Pattern, for JSON Schema, of the texts that :func:`_check_description` accepts."""
 _DIRECTIONS: Final = frozenset({"LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI"})
@@ -225,26 +225,12 @@ async def send_webhook_test(call: Call) -> Reply:
 
 
 async def _check_deliveries_query(call: Call[DeliveriesQuery], faults: ValidationErrors) -> None:
-    if faults.has_valid_fields("cursor", "status"):
-        with faults.collect():
-            _parse_cursor(call)
+    _CURSOR.collect_errors(faults, call.query.cursor, _format_filters_for_cursor(call))
 
 
 def _format_filters_for_cursor(call: Call[DeliveriesQuery]) -> str:
     """Return the webhook's id and the status filter as a text; a paging cursor with another text is invalid."""
     return f"{call.path['id']} {call.query.status or ''}"
-
-
-def _parse_cursor(call: Call[DeliveriesQuery]) -> DeliveryPlace | None:
-    if call.query.cursor is None:
-        return None
-    try:
-        listed, created_at, delivery_id = map(str, decode_cursor(_CURSOR, call.query.cursor, (str, str, str)))
-    except ValueError as error:
-        raise invalid("cursor", str(error)) from error
-    if listed != _format_filters_for_cursor(call):
-        raise invalid("cursor", "belongs to a list with other filters; omit the cursor to request the first page")
-    return DeliveryPlace(created_at, delivery_id)
 
 
 @GROUP.endpoint(
@@ -257,11 +243,11 @@ def _parse_cursor(call: Call[DeliveriesQuery]) -> DeliveryPlace | None:
 )
 async def list_webhook_deliveries(call: Call[DeliveriesQuery]) -> Reply:
     """Return the deliveries of a webhook of the last 30 days, newest first."""
-    query = call.query
+    query, filters = call.query, _format_filters_for_cursor(call)
     page, last = await services().webhook_endpoints.log.list_page(
-        call.path["id"], query.status, _parse_cursor(call), query.limit
+        call.path["id"], query.status, _CURSOR.decode(query.cursor, filters), query.limit
     )
-    cursor = None if last is None else encode_cursor(_CURSOR, (_format_filters_for_cursor(call), *last))
+    cursor = None if last is None else _CURSOR.encode(filters, last)
     return build_json_reply({"deliveries": [_delivery_to_json(each) for each in page], "cursor": cursor})
 
 

@@ -3,7 +3,10 @@
 import base64
 import binascii
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from shared.errors import ValidationErrors, invalid
 
 
 def encode_cursor(kind: str, position_values: Sequence[str | int]) -> str:
@@ -48,3 +51,74 @@ def _is_valid_unicode(text: str) -> bool:
     except UnicodeEncodeError:
         return False
     return True
+
+
+@dataclass(frozen=True, slots=True)
+class ListCursor[Place]:
+    """Cursor of a list that query parameters filter; it is valid only for its list and for the same filters.
+
+    Attributes:
+        name: name of the list.
+        types: types of the values that identify the last item of a page.
+        to_place: converts these values to a position in the list; raises ValueError if they identify no position.
+        filter_names: names of the query parameters that filter the list.
+    """
+
+    name: str
+    types: tuple[type, ...]
+    to_place: Callable[..., Place]
+    filter_names: tuple[str, ...]
+
+    def encode(self, filters: str, position_values: Sequence[str | int]) -> str:
+        """Return the cursor for the page that begins after a certain item of the list.
+
+        Args:
+            filters: values of the filters as one text.
+            position_values: texts and integers that identify the last item of the page.
+        """
+        return encode_cursor(self.name, (filters, *position_values))
+
+    def decode(self, cursor: str | None, filters: str) -> Place | None:
+        """Return the position of the previous page's last item; None for the first page, which has no cursor.
+
+        Args:
+            cursor: cursor that a client sent.
+            filters: values of the filters as one text.
+
+        Raises:
+            WorkspaceError: INVALID if the cursor belongs to another list, or to a list with other filters.
+        """
+        if cursor is None:
+            return None
+        stored_filters, place = self._split(cursor)
+        _require_same_filters(stored_filters, filters)
+        return place
+
+    def collect_errors(self, faults: ValidationErrors, cursor: str | None, filters: str) -> None:
+        """Add the error of an invalid cursor to the errors of its request.
+
+        A cursor is compared with the filters only if all filters are valid.
+
+        Args:
+            faults: errors of the request.
+            cursor: cursor that a client sent.
+            filters: values of the filters as one text.
+        """
+        if cursor is None or not faults.has_valid_fields("cursor"):
+            return
+        with faults.collect():
+            stored_filters, _ = self._split(cursor)
+            if faults.has_valid_fields(*self.filter_names):
+                _require_same_filters(stored_filters, filters)
+
+    def _split(self, cursor: str) -> tuple[str, Place]:
+        try:
+            filters, *values = decode_cursor(self.name, cursor, (str, *self.types))
+            return str(filters), self.to_place(*values)
+        except ValueError as error:
+            raise invalid("cursor", str(error)) from error
+
+
+def _require_same_filters(stored_filters: str, filters: str) -> None:
+    if stored_filters != filters:
+        raise invalid("cursor", "belongs to a list with other filters; omit the cursor to request the first page")

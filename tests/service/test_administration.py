@@ -166,6 +166,7 @@ def test_pages_of_an_item_list_contain_each_item_once(admin: httpx.Client, kind:
     for other in {"team", "connections"} - {kind}:
         cursor = admin.get(f"/oi-api/{other}?limit=1").json()["cursor"]
         assert check_failing_fields(admin.get(f"/oi-api/{kind}?cursor={cursor}")) == ["cursor"]
+        assert check_failing_fields(admin.get(f"/oi-api/{kind}?limit=0&cursor={cursor}")) == ["limit", "cursor"]
     for bad in ("limit=0", "limit=1001", "limit=x", "cursor=x", "cursor="):
         assert check_failing_fields(admin.get(f"/oi-api/{kind}?{bad}")) == [bad.partition("=")[0]]
 

@@ -230,6 +230,12 @@ def test_invalid_parameters_of_the_alert_list_are_named(editor: httpx.Client, qu
     assert check_failing_fields(editor.get(f"/oi-api/alerts?{query}")) == [query.partition("=")[0]]
 
 
+def test_an_invalid_cursor_is_listed_with_other_invalid_parameters(editor: httpx.Client) -> None:
+    """An invalid cursor is listed with all other invalid parameters, also with invalid filters."""
+    reply = editor.get("/oi-api/alerts?cursor=x&state=open&limit=0")
+    assert check_failing_fields(reply) == ["state", "limit", "cursor"]
+
+
 def test_a_rule_that_refers_to_a_draft_query_is_in_the_state_error(editor: httpx.Client) -> None:
     """A rule may refer to a draft query; the rule is in the state error until the query is approved."""
     rule = {**RULE, "query": "draft", "condition": {"rows": "any"}, "groupBy": []}

@@ -116,6 +116,8 @@ def test_an_unknown_audit_target_is_rejected(service: Service) -> None:
     cursor = admin.get(SCOPES, params={"limit": "1"}).json()["cursor"]
     reply = admin.get(SCOPES, params={"cursor": cursor, "target": "DomainEvents"})
     assert check_failing_fields(reply) == ["cursor"]
+    reply = admin.get(SCOPES, params={"cursor": "x", "target": "x", "verdict": "x"})
+    assert check_failing_fields(reply, code="INVALID_REQUEST") == ["verdict", "target", "cursor"]
 
 
 @pytest.fixture

@@ -831,6 +831,7 @@ def test_signatures_are_listed_in_pages(service_requiring_signatures: Service) -
         ({"limit": "0"}, ["limit"]),
         ({"limit": "x"}, ["limit"]),
         ({"cursor": "x"}, ["cursor"]),
+        ({"cursor": "x", "from": "yesterday", "userId": ""}, ["userId", "from", "cursor"]),
         ({"from": "yesterday", "to": "2026-01-05T08:00:00"}, ["from", "to"]),
         ({"from": "2026-01-06T00:00:00Z", "to": "2026-01-05T00:00:00Z"}, ["from"]),
         ({"userId": ""}, ["userId"]),

@@ -324,6 +324,7 @@ def test_webhook_deliveries_are_filtered_and_paged(admin: httpx.Client, receiver
     assert admin.get(f"{path}?status=failed").json() == {"deliveries": [], "cursor": None}
     for query in ("status=sent", "limit=0", "limit=1001", "cursor=x", "stauts=failed"):
         assert check_failing_fields(admin.get(f"{path}?{query}")) == [query.partition("=")[0]]
+    assert check_failing_fields(admin.get(f"{path}?cursor=x&status=sent")) == ["status", "cursor"]
     other = create_webhook(admin, receiver, "/other-pages")
     for address in (path, f"{path}?status=failed", f"{WEBHOOKS}/{other['id']}/deliveries?status=delivered"):
         assert check_failing_fields(admin.get(address, params={"cursor": first["cursor"]})) == ["cursor"]

@@ -45,6 +45,14 @@ test("a count with further pages has a plus sign", () => {
   expect(formatWaiting({ count: 1003, more: true })).toBe("1,003+");
 });
 
+test("a count of 0 has no text, even with further pages", async () => {
+  const { client } = createClient(repeat("approver@t", 1001));
+  const waiting = await countWaiting(client, { ...READER, readsQueries: false }, new AbortController().signal);
+  expect(waiting).toEqual({ count: 0, more: true });
+  expect(formatWaiting(waiting)).toBe("");
+  expect(formatWaiting({ count: 0, more: false })).toBe("");
+});
+
 test("a workspace without an audit log has no pending amendments", async () => {
   const fail = (code: string) =>
     ({

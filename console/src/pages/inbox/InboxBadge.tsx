@@ -18,5 +18,6 @@ export function InboxBadge() {
     [JSON.stringify(reader)],
   );
   useLayoutEffect(() => subscribeToDecisions(reload), [reload]);
-  return data && (data.count > 0 || data.more) ? <NavCount text={formatWaiting(data)} of="waiting" /> : null;
+  const text = data ? formatWaiting(data) : "";
+  return text ? <NavCount text={text} of="waiting" /> : null;
 }

@@ -121,7 +121,10 @@ export async function fetchInboxPage(
   return { amendments, cursor };
 }
 
-/** Formats a count: `12`, or `1,000+` with further pages. */
+/** Formats a count: `12`, or `1,000+` with further pages; an empty text for 0, also with further pages. */
 export function formatWaiting({ count, more }: WaitingCount): string {
+  if (count === 0) {
+    return "";
+  }
   return `${count.toLocaleString("en")}${more ? "+" : ""}`;
 }

@@ -1,11 +1,12 @@
 """Resolvers of GraphQL fields, and the scalars DateTime (RFC 3339 with a time zone) and JSON (any JSON value).
 
-All resolvers except those of executeQuery and schema are synchronous functions of one catalog snapshot.
+All resolvers except those of executeQuery, rows and schema are synchronous functions of one catalog snapshot.
 
 This module is separate from ``service``, which runs requests, because it contains one function for each field of the
 schema.
 """
 
+import asyncio
 import math
 from collections.abc import Callable, Mapping
 from datetime import datetime
@@ -33,6 +34,7 @@ from shared.catalog.snapshot import CatalogEntry
 from shared.errors import FieldError, Kind, WorkspaceError, build_invalid_fields_error, invalid
 from shared.graphql_api.paging import ListPage, PageRequest, to_cursor
 from shared.graphql_api.request import GraphQLRequest, sort_by_lookup
+from shared.runtime import Runtime
 from shared.text_formats.serialisation import serialise_rows
 from shared.timestamps import format_rfc3339, parse_rfc3339
 from shared.warm_queries.ports import Column
@@ -213,8 +215,7 @@ async def execute_query(
         raise invalid("limit", f"must be a whole number from 1 to {MAX_LIMIT}")
     time_range = _read_time_range(times, request.runtime.now())
     run = await request.warm_queries.execute(lookup, time_range, most, arguments, "parameters.{}".format)
-    rows = await request.runtime.run_in_thread_if_large(run.size, _serialise_rows, run)
-    return _to_execution_result(run, rows)
+    return _to_execution_result(run, _RowsOnDemand(run, request.runtime))
 
 
 def _read_time_range(times: Mapping[str, str | None], now: datetime) -> TimeRange | None:
@@ -235,6 +236,22 @@ def _read_time_range(times: Mapping[str, str | None], now: datetime) -> TimeRang
     return select_time_range(values["timeRange"], values["from"], values["to"], now)
 
 
+class _RowsOnDemand:
+    """Rows of a query result, which are serialised when the request selects them, and only once for all aliases."""
+
+    def __init__(self, run: QueryResult, runtime: Runtime) -> None:
+        self._run = run
+        self._runtime = runtime
+        self._lock = asyncio.Lock()
+        self._rows: list[orjson.Fragment] | None = None
+
+    async def serialise(self) -> list[orjson.Fragment]:
+        async with self._lock:
+            if self._rows is None:
+                self._rows = await self._runtime.run_in_thread_if_large(self._run.size, _serialise_rows, self._run)
+            return self._rows
+
+
 def _serialise_rows(run: QueryResult) -> list[orjson.Fragment]:
     """Serialise the rows of a result; the only element of the list is the JSON text of all rows with commas.
 
@@ -243,7 +260,7 @@ def _serialise_rows(run: QueryResult) -> list[orjson.Fragment]:
     return [orjson.Fragment(b"".join(serialise_rows(run.rows, run.size)))] if run.rows else []
 
 
-def _to_execution_result(run: QueryResult, rows: list[orjson.Fragment]) -> dict[str, Any]:
+def _to_execution_result(run: QueryResult, rows: _RowsOnDemand) -> dict[str, Any]:
     approval = run.approval
     return {
         "columns": run.columns,
@@ -324,6 +341,8 @@ CONNECTION = _build_catalog_type("Connection", id="lookup", name="name", type="t
 CONNECTION.set_field("status", lambda stored, info: info.context.derive_connection_status(stored.value))
 CONNECTION.set_field("surfaces", lambda stored, info: info.context.list_surfaces(stored.value))
 CONNECTION.set_field("stats", _build_connection_stats)
+EXECUTION_RESULT = ObjectType("ExecuteQueryResult")
+EXECUTION_RESULT.set_field("rows", lambda result, _: result["rows"].serialise())
 SURFACE = _build_catalog_type("Surface", id="lookup", name="name", description="description")
 SURFACE.set_field("connections", lambda stored, info: info.context.list_connections(stored.value))
 SURFACE.set_field("queries", lambda stored, info: info.context.queries_by_surface.get(stored.value.lookup, []))
@@ -331,6 +350,7 @@ SURFACE.set_field("queries", lambda stored, info: info.context.queries_by_surfac
 TYPES = (
     QUERY,
     MUTATION,
+    EXECUTION_RESULT,
     WARM_QUERY,
     CONNECTION,
     SURFACE,

@@ -1,8 +1,11 @@
-"""Tests of the columns of warm queries in GraphQL lists."""
+"""Tests of the columns of warm queries in GraphQL lists, and of the rows of executed queries."""
 
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
 from datetime import UTC, datetime
 from typing import Any, cast
 
+import orjson
 import pytest
 
 from bench.graphql_list import CALLER, CountingStores
@@ -10,9 +13,11 @@ from shared.catalog.models import Surface, WarmQuery
 from shared.catalog.snapshot import Catalog, CatalogEntry
 from shared.errors import invalid
 from shared.graphql_api.service import GraphQLService
+from shared.runtime import LARGE, Runtime
 from shared.telemetry.connection_status import ConnectionStatuses
 from shared.warm_queries.columns import QueryColumns
 from shared.warm_queries.ports import Column, EngineQuery, EngineResult
+from shared.warm_queries.results import QueryResult
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)
 KQL = {"a": "print n = 1", "b": "Telemetry | wher x", "c": ".drop table Telemetry", "d": "print m = 1"}
@@ -73,3 +78,52 @@ async def test_invalid_query_does_not_affect_other_queries(text: str, place: lis
         ([*place, 1, "schema"], "QUERY_INVALID"),
         ([*place, 2, "schema"], "QUERY_NOT_READ_ONLY"),
     ]
+
+
+class CountingPool(ThreadPoolExecutor):
+    """Thread pool that counts the submitted jobs."""
+
+    jobs = 0
+
+    def submit[**P, T](self, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
+        """Count the job and execute it."""
+        self.jobs += 1
+        return super().submit(function, *args, **kwargs)
+
+
+class Queries:
+    """Fake service that executes warm queries: each query returns one row, from a large reply of the engine."""
+
+    async def execute(self, lookup: str, *_: object) -> QueryResult:
+        """Return the result."""
+        return QueryResult(lookup, AT, (Column("n", "long"),), [{"n": 1}], False, 1.0, None, size=LARGE)
+
+
+@pytest.mark.parametrize(
+    ("selection", "result", "jobs"),
+    [
+        ("meta { rowCount }", {"meta": {"rowCount": 1}}, 0),
+        ("meta { rowCount } rows @skip(if: true)", {"meta": {"rowCount": 1}}, 0),
+        ("...R", {"rows": [{"n": 1}]}, 1),
+        ("rows again: rows", {"rows": [{"n": 1}], "again": [{"n": 1}]}, 1),
+    ],
+)
+async def test_rows_of_a_query_are_serialised_once_if_they_are_selected(
+    selection: str, result: dict[str, Any], jobs: int
+) -> None:
+    """The rows of an executed query are serialised only if the request selects them, and once for all aliases."""
+    with CountingPool(1) as pool:
+        stores: Any = CountingStores(build_catalog())
+        service = GraphQLService(
+            stores.current,
+            stores,
+            ConnectionStatuses(()),
+            cast("Any", Queries()),
+            QueryColumns(Engine()),
+            runtime=Runtime(open_pool=lambda *_: pool),
+        )
+        text = f'mutation {{ executeQuery(name: "a") {{ {selection} }} }} '
+        fragment = "fragment R on ExecuteQueryResult { rows }" if "...R" in selection else ""
+        answer = await service.run(CALLER, text + fragment, {}, None)
+    assert orjson.loads(orjson.dumps(answer.body)) == {"data": {"executeQuery": result}}
+    assert pool.jobs == jobs

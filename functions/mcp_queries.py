@@ -45,7 +45,12 @@ _GENERAL: Final = "run_warm_query"
 
 _RESULT: Final[Schema] = {
     "type": "object",
-    "properties": {"results": {"type": "array"}, "rowCount": {"type": "integer"}, "truncated": {"type": "boolean"}},
+    "properties": {
+        "results": {"type": "array", "items": {"type": "object"}},
+        "columns": {"type": "array", "items": {"type": "object"}},
+        "rowCount": {"type": "integer"},
+        "truncated": {"type": "boolean"},
+    },
 }
 """Schema of the result of a query's tool; the schema of the general tool has all properties, and once suffices."""
 

@@ -174,9 +174,19 @@ def _replace_references(value: Any, named_schemas: Mapping[str, Any]) -> Any:
     if not isinstance(value, Mapping):
         return value
     if "$ref" in value:
-        kind = named_schemas.get(value["$ref"].rpartition("/")[2], {}).get("type")
+        kind = _find_type(value, named_schemas)
         return {} if kind is None else {"type": kind}
     return {keyword: _replace_references(each, named_schemas) for keyword, each in value.items() if keyword != "$defs"}
+
+
+def _find_type(schema: Mapping[str, Any], named_schemas: Mapping[str, Any]) -> Any:
+    """Return the type of a schema, of the schema that it references, or of all its alternatives; else None."""
+    if "$ref" in schema:
+        return _find_type(named_schemas.get(schema["$ref"].rpartition("/")[2], {}), named_schemas)
+    if "anyOf" in schema:
+        first, *others = (_find_type(each, named_schemas) for each in schema["anyOf"])
+        return first if all(each == first for each in others) else None
+    return schema.get("type")
 
 
 def _compact_schema(schema: Mapping[str, Any], is_kept: Callable[[str], bool]) -> dict[str, Any]:

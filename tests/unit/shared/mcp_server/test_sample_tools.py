@@ -14,6 +14,7 @@ from shared.auth.rights import AccessRight
 from shared.catalog.document import load_document
 from shared.catalog.snapshot import Catalog, CatalogEntry
 from shared.http.messages import Request
+from shared.mcp_server.capabilities import Capabilities
 from shared.mcp_server.transport import handle_request
 from shared.runtime import SYSTEM_RUNTIME
 
@@ -35,21 +36,45 @@ def build_catalog() -> Catalog:
     )
 
 
-async def test_tools_of_the_sample_workspace_are_short(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The list of all tools of the sample workspace is at most 30 kB long."""
+@pytest.fixture
+async def capabilities(monkeypatch: pytest.MonkeyPatch) -> Capabilities:
+    """Return the capabilities of the sample workspace's administrator."""
 
     async def find_operations(_: Principal) -> Any:
         return OPERATIONS
 
     monkeypatch.setattr(mcp, "_map_permitted_operations", find_operations)
-    capabilities = await mcp.build_capabilities(ADMIN, build_catalog())
+    return await mcp.build_capabilities(ADMIN, build_catalog())
+
+
+async def list_tools(capabilities: Capabilities) -> tuple[list[dict[str, Any]], int]:
+    """Return all tools, and the length of the reply that lists them, in bytes."""
     body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}).encode()
     headers = {"host": "h", "content-type": "application/json", "accept": "application/json"}
     request = Request("POST", "/oi-api/mcp", "", headers, body)
     reply = await handle_request(request, capabilities, ["h"], runtime=SYSTEM_RUNTIME)
-    tools = json.loads(reply.body)["result"]["tools"]
+    return json.loads(reply.body)["result"]["tools"], len(reply.body)
+
+
+async def test_tools_of_the_sample_workspace_are_short(capabilities: Capabilities) -> None:
+    """The list of all tools of the sample workspace is at most 30 kB long."""
+    tools, size = await list_tools(capabilities)
     assert len(tools) == len(capabilities.tools) > 20
-    assert len(reply.body) <= MAX_BYTES
+    assert size <= MAX_BYTES
+
+
+async def test_lists_in_results_have_typed_items(capabilities: Capabilities) -> None:
+    """The output schema of each tool states the type of the items of each list, for instance of rows and columns."""
+    tools, _ = await list_tools(capabilities)
+    lists = {
+        (tool["name"], name): schema.get("items", {}).get("type")
+        for tool in tools
+        for name, schema in tool["outputSchema"]["properties"].items()
+        if schema.get("type") == "array"
+    }
+    assert [place for place, kind in lists.items() if kind is None] == []
+    assert {name for name, _ in lists} == {tool["name"] for tool in tools} - {"verify_audit_chain"}
+    assert lists["warm_query_pressure_5m", "columns"] == lists["warm_query_pressure_5m", "results"] == "object"
 
 
 def test_tools_of_queries_are_built_when_they_are_read() -> None:

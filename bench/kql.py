@@ -64,7 +64,7 @@ def _translate_to_sql(
     connection: duckdb.DuckDBPyConnection, text: str, schema: Mapping[str, Sequence[str]], types: Mapping[str, str]
 ) -> str:
     found: list[list[tuple[Any, ...]]] = []
-    while (translation := translate(text, schema, found, types)).probe:
+    while (translation := translate(text, schema, found, types)).is_discovery_query:
         found.append(connection.execute(translation.sql).fetchall())
     return translation.sql
 

@@ -1,9 +1,10 @@
-"""Operators whose output columns depend on the data or on types, and the probe queries that find these columns.
+"""Operators whose output columns depend on the data or on types, and the discovery queries that find these columns.
 
 An operator such as ``evaluate pivot()`` has one output column for each value in an input column. Therefore the first
-translation of such a query returns a probe: a query that lists these values. The engine runs the probe, and then
-translates the query text again with the rows of the probe. A ``union`` needs a probe if its inputs have columns with
-the same name whose types only DuckDB knows; this probe returns the types and reads no rows.
+translation of such a query returns a discovery query, which lists these values. The engine runs the discovery query,
+and then translates the query text again with the rows of the discovery query. A ``union`` needs a discovery query if
+its inputs have columns with the same name whose types only DuckDB knows; this discovery query returns the types and
+reads no rows.
 """
 
 import collections
@@ -17,16 +18,16 @@ from duckdb_kql import ir
 
 from emulators.kusto.errors import error_from_code, semantic_error, unsupported_error
 
-MAX_PROBES = 8
-"""Maximum number of probe queries that run before one query."""
+MAX_DISCOVERY_QUERIES = 8
+"""Maximum number of discovery queries that run before one query."""
 MAX_COLUMNS = 1000
-"""Maximum number of columns that a probe query may find."""
+"""Maximum number of columns that a discovery query may find."""
 MAX_NAME_CHARACTERS = 1000
-MAX_TYPE_PROBES = 16
-"""Maximum number of probe queries for types; the columns of further operators must have the same types."""
+MAX_TYPE_DISCOVERY_QUERIES = 16
+"""Maximum number of discovery queries for types; the columns of further operators must have the same types."""
 
 type Rows = Sequence[Sequence[Any]]
-_PROBE_ROWS: contextvars.ContextVar[Mapping[int, Rows]] = contextvars.ContextVar("probe_rows")
+_DISCOVERY_ROWS: contextvars.ContextVar[Mapping[int, Rows]] = contextvars.ContextVar("discovery_rows")
 
 
 class DataDependentOperator(ir.Operator):
@@ -37,11 +38,11 @@ class DataDependentOperator(ir.Operator):
     """
 
     offset: int
-    probes_types = False
-    """True if the probe finds types only: its rows depend on no data, and the operator also works without them."""
+    discovers_types = False
+    """True if the discovery query finds types only: its rows depend on no data, and the operator works without them."""
 
-    def needs_probe_query(self, query_before: ir.Query, tables: Mapping[str, Sequence[str]]) -> bool:
-        """Return whether a probe query must find the output columns of the operator.
+    def needs_discovery_query(self, query_before: ir.Query, tables: Mapping[str, Sequence[str]]) -> bool:
+        """Return whether a discovery query must find the output columns of the operator.
 
         Args:
             query_before: query whose result is the input of the operator.
@@ -50,18 +51,18 @@ class DataDependentOperator(ir.Operator):
         del query_before, tables
         return True
 
-    def build_probe_operator(self) -> ir.Operator:
-        """Return the last operator of the probe query; it lists future column names, or column types."""
+    def build_column_discovery_operator(self) -> ir.Operator:
+        """Return the last operator of the discovery query; it lists future column names, or column types."""
         raise NotImplementedError
 
     @property
-    def probe_rows(self) -> Rows:
-        """Rows that the probe query of this operator returned.
+    def discovery_rows(self) -> Rows:
+        """Rows that the discovery query of this operator returned.
 
         Raises:
-            QueryError: no probe query runs for the operator, because of its position in the query.
+            QueryError: no discovery query runs for the operator, because of its position in the query.
         """
-        rows = find_probe_rows(self)
+        rows = find_discovery_rows(self)
         if rows is None:
             raise unsupported_error(
                 "operators whose columns depend on the data, such as bag_unpack, in this place of the query",
@@ -71,13 +72,13 @@ class DataDependentOperator(ir.Operator):
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class NextProbe:
-    """Probe query that the engine must run next.
+class NextDiscoveryQuery:
+    """Discovery query that the engine must run next.
 
     Attributes:
-        query: the probe query.
-        reusable: True if a later run may use the rows of this probe query again, because the rows of this and of all
-            earlier probe queries depend only on types, not on data.
+        query: the discovery query.
+        reusable: True if a later run may use the rows of this discovery query again, because the rows of this and of
+            all earlier discovery queries depend only on types, not on data.
     """
 
     query: ir.Query
@@ -85,37 +86,38 @@ class NextProbe:
 
 
 @contextlib.contextmanager
-def bind_probe_rows(
-    query: ir.Query, probe_rows: Sequence[Rows], tables: Mapping[str, Sequence[str]]
-) -> Iterator[NextProbe | None]:
-    """Context manager: assign the rows of probe queries to the operators; yield the next probe query.
+def bind_discovery_rows(
+    query: ir.Query, discovery_rows: Sequence[Rows], tables: Mapping[str, Sequence[str]]
+) -> Iterator[NextDiscoveryQuery | None]:
+    """Context manager: assign the rows of discovery queries to the operators; yield the next discovery query.
 
-    Yields None if no further probe query must run.
+    Yields None if no further discovery query must run.
 
     Args:
         query: the KQL query in the intermediate representation of the translator library.
-        probe_rows: the rows that the previous probe queries returned.
+        discovery_rows: the rows that the previous discovery queries returned.
         tables: columns of each table.
 
     Raises:
-        QueryError: the query requires too many probe queries, or calls a function with a data-dependent operator twice.
+        QueryError: the query requires too many discovery queries, or calls a function with a data-dependent operator
+            twice.
     """
     places = list(_iterate_data_dependent_operators(query))
-    _check_data_dependent_operators([operator for operator, _ in places if not operator.probes_types])
+    _check_data_dependent_operators([operator for operator, _ in places if not operator.discovers_types])
     rows: dict[int, Rows] = {}
-    token = _PROBE_ROWS.set(rows)
+    token = _DISCOVERY_ROWS.set(rows)
     try:
-        yield _find_next_probe(places, probe_rows, tables, rows)
+        yield _find_next_discovery_query(places, discovery_rows, tables, rows)
     finally:
-        _PROBE_ROWS.reset(token)
+        _DISCOVERY_ROWS.reset(token)
 
 
 def _check_data_dependent_operators(operators: Sequence[DataDependentOperator]) -> None:
-    if len(operators) > MAX_PROBES:
+    if len(operators) > MAX_DISCOVERY_QUERIES:
         raise error_from_code(
             "EMB0001",
-            f"The query has more than {MAX_PROBES} operators whose columns depend on the data, such as bag_unpack or "
-            "pivot; split the query",
+            f"The query has more than {MAX_DISCOVERY_QUERIES} operators whose columns depend on the data, such as "
+            "bag_unpack or pivot; split the query",
         )
     if len({operator.offset for operator in operators}) < len(operators):
         raise error_from_code(
@@ -125,38 +127,45 @@ def _check_data_dependent_operators(operators: Sequence[DataDependentOperator]) 
         )
 
 
-def _find_next_probe(
+def _find_next_discovery_query(
     operators_with_queries: Sequence[tuple[DataDependentOperator, ir.Query]],
-    probe_rows: Sequence[Rows],
+    discovery_rows: Sequence[Rows],
     tables: Mapping[str, Sequence[str]],
     rows: dict[int, Rows],
-) -> NextProbe | None:
-    """Assign the probe rows to the operators in order; return the probe query of the first operator without rows.
+) -> NextDiscoveryQuery | None:
+    """Assign the discovery rows to the operators in order; return the next discovery query.
 
-    The rows are added to ``rows``, by ``offset`` of their operator. Return None if no operator needs a further probe.
+    The next discovery query belongs to the first operator without rows; None if no operator needs a further one. The
+    rows are added to ``rows``, by ``offset`` of their operator.
     """
     calls = collections.Counter(operator.offset for operator, _ in operators_with_queries)
     used = types = 0
     for operator, before in operators_with_queries:
-        if operator.probes_types:
-            if calls[operator.offset] > 1 or types == MAX_TYPE_PROBES or not operator.needs_probe_query(before, tables):
+        if operator.discovers_types:
+            if (
+                calls[operator.offset] > 1
+                or types == MAX_TYPE_DISCOVERY_QUERIES
+                or not operator.needs_discovery_query(before, tables)
+            ):
                 continue
             types += 1
-        if used == len(probe_rows):
-            probe = dataclasses.replace(before, operators=[*before.operators, operator.build_probe_operator()])
-            return NextProbe(probe, reusable=types == used + 1)
-        rows[operator.offset] = probe_rows[used]
+        if used == len(discovery_rows):
+            discovery_query = dataclasses.replace(
+                before, operators=[*before.operators, operator.build_column_discovery_operator()]
+            )
+            return NextDiscoveryQuery(discovery_query, reusable=types == used + 1)
+        rows[operator.offset] = discovery_rows[used]
         used += 1
     return None
 
 
-def find_probe_rows(operator: DataDependentOperator) -> Rows | None:
-    """Return the rows of the probe query that finds an operator's columns; None if that query has not run yet."""
-    return _PROBE_ROWS.get({}).get(operator.offset)
+def find_discovery_rows(operator: DataDependentOperator) -> Rows | None:
+    """Return the rows of the discovery query that finds an operator's columns; None if that query has not run yet."""
+    return _DISCOVERY_ROWS.get({}).get(operator.offset)
 
 
 def to_column_name(value: Any) -> str:
-    """Convert a value from a probe query to the name of an output column.
+    """Convert a value from a discovery query to the name of an output column.
 
     Raises:
         QueryError: the value is too long for a column name.
@@ -170,7 +179,7 @@ def to_column_name(value: Any) -> str:
 def _iterate_data_dependent_operators(
     query: ir.Query, lets: Sequence[tuple[str, Any]] = ()
 ) -> Iterator[tuple[DataDependentOperator, ir.Query]]:
-    """Yield each data-dependent operator and the query that produces its input, in the order of the probe queries."""
+    """Yield each data-dependent operator with the query that produces its input, in the order of discovery queries."""
     scope = list(lets)
     for name, bound in query.lets:
         if isinstance(bound, ir.Query):

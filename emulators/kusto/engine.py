@@ -32,7 +32,7 @@ from emulators.kusto.library_errors import error_from_duckdb
 from emulators.kusto.options import RequestOptions
 from emulators.kusto.parameters import bind_parameters
 from emulators.kusto.positions import add_position, has_call
-from emulators.kusto.sandbox import abort_process, has_lost_memory
+from emulators.kusto.sandbox import abort_process, has_leaked_memory
 from emulators.kusto.series_functions import bind_stop_event
 from emulators.kusto.statements import FIRST_RESULT, ResultPlace
 from emulators.kusto.translate import Translation
@@ -57,8 +57,8 @@ _STUCK_SECONDS = 120
 """Time after which the process ends if a query cannot be interrupted and so occupies a thread and a core."""
 _MEMORY_ATTEMPTS = 4
 _SECOND_LOOK_SECONDS = 1.0
-_MAX_TYPE_PROBES = 256
-"""Maximum number of probe queries for types whose rows are cached."""
+_MAX_CACHED_TYPE_DISCOVERIES = 256
+"""Maximum number of discovery queries for types whose rows are cached."""
 
 _ENDS_OF_PERIODS = frozenset({"endofday", "endofweek", "endofmonth", "endofyear"})
 
@@ -164,7 +164,7 @@ class Engine:
     Args:
         connection: connection to the database; each query opens its own cursor.
         translator: translates KQL queries to SQL.
-        memory_bytes: memory limit of DuckDB's buffers; None: the process never ends because of lost memory.
+        memory_bytes: memory limit of DuckDB's buffers; None: the process never ends because of leaked memory.
         is_ingesting: returns whether rows are being inserted, which takes memory, too.
     """
 
@@ -180,7 +180,7 @@ class Engine:
         self._is_ingesting = is_ingesting
         self._translator = translator
         self._statements = StatementCache()
-        self._type_probes: OrderedDict[str, Rows] = OrderedDict()
+        self._type_discoveries: OrderedDict[str, Rows] = OrderedDict()
         self._threads = ThreadPoolExecutor(MAX_RUNNING, thread_name_prefix="query")
         self._slots = asyncio.Semaphore(MAX_RUNNING)
         self._stopping: set[asyncio.Task[None]] = set()
@@ -224,7 +224,9 @@ class Engine:
         results: list[KqlResult] = []
         place: ResultPlace | None = FIRST_RESULT
         while place is not None:
-            translation, bound = await self._translate_with_probes(text, parameters, options, deadline, place)
+            translation, bound = await self._translate_after_discovery_queries(
+                text, parameters, options, deadline, place
+            )
             result = await self._execute_with_retries(text, translation, bound, options, deadline)
             results.append(
                 replace(
@@ -258,14 +260,14 @@ class Engine:
                 retry = self.running > 0 and attempt + 1 < _MEMORY_ATTEMPTS
                 lacked_memory = error.partial and "80DA0001" in error.message
                 if lacked_memory:
-                    await self._abort_if_memory_is_lost()
+                    await self._abort_process_if_memory_leaked()
                 if not (lacked_memory and retry):
                     raise
             await asyncio.sleep(random.uniform(0.05, 0.2) * 2**attempt)  # noqa: S311  spreads load, no secret
         raise internal_error()
 
-    def has_lost_memory(self, connection: duckdb.DuckDBPyConnection) -> bool:
-        """Return whether no query runs, and memory of ended queries fills more than half of the limit.
+    def has_leaked_memory(self, connection: duckdb.DuckDBPyConnection) -> bool:
+        """Return whether memory has leaked: no query runs, but ended queries still occupy over half of the limit.
 
         Args:
             connection: connection to the database that no other thread uses now.
@@ -273,18 +275,18 @@ class Engine:
         if self.running or self._is_ingesting() or self._memory_bytes is None:
             return False
         with suppress(duckdb.Error, MemoryError):
-            return has_lost_memory(connection, self._memory_bytes)
+            return has_leaked_memory(connection, self._memory_bytes)
         return False
 
-    async def _abort_if_memory_is_lost(self) -> None:
+    async def _abort_process_if_memory_leaked(self) -> None:
         with suppress(duckdb.Error, MemoryError), self._connection.cursor() as cursor:
-            if self.has_lost_memory(cursor):
+            if self.has_leaked_memory(cursor):
                 # An insertion can have ended just now; its memory is free a moment later.
                 await asyncio.sleep(_SECOND_LOOK_SECONDS)
-                if self.has_lost_memory(cursor):
+                if self.has_leaked_memory(cursor):
                     abort_process("queries that have ended still occupy most of the memory")
 
-    async def _translate_with_probes(
+    async def _translate_after_discovery_queries(
         self,
         text: str,
         parameters: Mapping[str, Any],
@@ -292,30 +294,32 @@ class Engine:
         deadline: float,
         result_place: ResultPlace,
     ) -> tuple[Translation, Mapping[str, Any]]:
-        """Translate the query at ``result_place`` of a KQL text to SQL; first run the probes that find its columns.
+        """Translate the query at ``result_place`` of a KQL text to SQL; first run its discovery queries.
+
+        The discovery queries find the output columns (see ``emulators.kusto.discovery``).
 
         Returns:
             The translation, and the values of the placeholders in the SQL.
         """
-        probing = replace(options, take_records=None, max_records=MAX_COLUMNS)
+        discovery_options = replace(options, take_records=None, max_records=MAX_COLUMNS)
         found: list[Rows] = []
         while True:
             translation = await _wait_until_deadline(deadline, self._translator.translate(text, found, result_place))
             bound = bind_parameters(translation.declarations, translation.slots, parameters)
-            if not translation.probe:
+            if not translation.is_discovery_query:
                 return translation, bound
-            known = self._type_probes.get(translation.sql) if translation.reusable else None
+            known = self._type_discoveries.get(translation.sql) if translation.reusable else None
             if known is None:
-                result = await self._execute_with_retries(text, translation, bound, probing, deadline)
+                result = await self._execute_with_retries(text, translation, bound, discovery_options, deadline)
                 known = orjson.loads(b"[" + result.rows + b"]")
                 if translation.reusable:
-                    self._cache_type_probe_rows(translation.sql, known)
+                    self._cache_type_discovery(translation.sql, known)
             found.append(known)
 
-    def _cache_type_probe_rows(self, sql: str, rows: Rows) -> None:
-        self._type_probes[sql] = rows
-        if len(self._type_probes) > _MAX_TYPE_PROBES:
-            self._type_probes.popitem(last=False)
+    def _cache_type_discovery(self, sql: str, rows: Rows) -> None:
+        self._type_discoveries[sql] = rows
+        if len(self._type_discoveries) > _MAX_CACHED_TYPE_DISCOVERIES:
+            self._type_discoveries.popitem(last=False)
 
     async def _execute_in_thread(
         self,

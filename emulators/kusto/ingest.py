@@ -191,7 +191,7 @@ class HubConsumer:
         path: SQLite file of the hub.
         retention: time after ingestion at which rows are deleted; None to delete no rows.
         is_woken: True if another thread calls :meth:`wake` when new events arrive; False to poll the hub.
-        has_lost_memory: returns whether ended queries still occupy the memory; receives a connection for its query.
+        has_leaked_memory: returns whether ended queries still occupy the memory; receives a connection for its query.
     """
 
     def __init__(
@@ -201,7 +201,7 @@ class HubConsumer:
         *,
         retention: timedelta | None = None,
         is_woken: bool = False,
-        has_lost_memory: Callable[[duckdb.DuckDBPyConnection], bool] = lambda _: False,
+        has_leaked_memory: Callable[[duckdb.DuckDBPyConnection], bool] = lambda _: False,
     ) -> None:
         self._cursor = connection.cursor()
         self._store = TelemetryStore(self._cursor)
@@ -221,7 +221,7 @@ class HubConsumer:
         self.last_error = ""
         self.is_using_memory = False
         self._lacks_memory_since: float | None = None
-        self._has_lost_memory = partial(has_lost_memory, self._cursor)
+        self._has_leaked_memory = partial(has_leaked_memory, self._cursor)
         self._behind_since: dict[str, datetime] = {}
 
     def start(self) -> None:
@@ -268,14 +268,14 @@ class HubConsumer:
             except duckdb.FatalException as error:
                 abort_process(error)
             except Exception as error:  # a locked file, a full disk and a lack of memory can all be temporary
-                self._abort_if_lack_of_memory_lasts(error)
+                self._abort_process_if_lack_of_memory_lasts(error)
                 self.failures += 1
                 self.last_error = f"{type(error).__name__}: {error}"[:300]
                 _LOGGER.exception("ingestion failed and will be retried")
                 self._stop.wait(RETRY_SECONDS)
 
-    def _abort_if_lack_of_memory_lasts(self, error: Exception) -> None:
-        """End the process if ingestion has lacked memory for long: queries use it, or DuckDB has lost it."""
+    def _abort_process_if_lack_of_memory_lasts(self, error: Exception) -> None:
+        """End the process if ingestion has lacked memory for long: queries use it, or DuckDB has leaked it."""
         is_lack = isinstance(error, duckdb.OutOfMemoryException | MemoryError) or "MemoryError" in str(error)
         if not is_lack:
             self._lacks_memory_since = None
@@ -283,7 +283,7 @@ class HubConsumer:
             self._lacks_memory_since = time.monotonic()
         else:
             lack = time.monotonic() - self._lacks_memory_since
-            if lack > _LONGEST_LACK_SECONDS or (lack > _LACK_SECONDS and self._has_lost_memory()):
+            if lack > _LONGEST_LACK_SECONDS or (lack > _LACK_SECONDS and self._has_leaked_memory()):
                 abort_process(f"ingestion has lacked memory for {lack:.0f} s: {error}")
 
     def _open_and_ingest_hub(self) -> None:

@@ -217,9 +217,9 @@ def error_from_translator(error: KqlError, text: str) -> QueryError:
         return semantic_error("the default value of a query parameter does not have its declared type", inner="SEM0219")
     if isinstance(error, KqlSchemaError):
         return semantic_error(
-            ": ".join(filter(None, (error.name[:_DETAIL], _remove_internal_hint(error.hint)))), subject=error.name
+            ": ".join(filter(None, (error.name[:_DETAIL], _get_hint_for_users(error.hint)))), subject=error.name
         )
-    return semantic_error(_remove_internal_hint(str(error)) or "the query contains an invalid name or type")
+    return semantic_error(_get_hint_for_users(str(error)) or "the query contains an invalid name or type")
 
 
 def _to_syntax_error(error: KqlSyntaxError, text: str) -> QueryError:
@@ -276,7 +276,7 @@ def _to_unsupported_error(error: KqlUnsupportedError, text: str) -> QueryError:
         return unresolved_name_error(error.construct.rpartition(":")[2])
     name, subject = _describe_unsupported_construct(error.construct, _get_rest_of_line(text, error.span))
     return unsupported_error(
-        name[:_DETAIL], _remove_internal_hint(error.hint), _find_source_position(error.span), subject
+        name[:_DETAIL], _get_hint_for_users(error.hint), _find_source_position(error.span), subject
     )
 
 
@@ -302,7 +302,7 @@ def _describe_unsupported_construct(construct: str, remaining_text: str) -> tupl
     return (f"{kind} {name}".strip() if name else kind), f"{kind}()"
 
 
-def _remove_internal_hint(hint: str | None) -> str:
+def _get_hint_for_users(hint: str | None) -> str:
     """Return the translator library's hint if it helps users; an empty text if it is about the library's internals."""
     if hint is None or _INTERNAL.search(hint):
         return ""

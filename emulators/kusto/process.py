@@ -107,7 +107,7 @@ async def _run_server(
             arguments.hub,
             retention=arguments.retention,
             is_woken=arguments.exit_with_parent,
-            has_lost_memory=engine.has_lost_memory,
+            has_leaked_memory=engine.has_leaked_memory,
         )
     monitor = EndpointMonitor(connection, tables, engine, translator, consumer)
     server = _EndpointServer(Application(engine, arguments.database, monitor, ingestion), listener)

@@ -100,10 +100,10 @@ def read_memory_use(connection: "duckdb.DuckDBPyConnection") -> dict[str, int]:
     return dict(connection.execute("SELECT tag, memory_usage_bytes FROM duckdb_memory()").fetchall())
 
 
-def has_lost_memory(connection: "duckdb.DuckDBPyConnection", memory_bytes: int) -> bool:
+def has_leaked_memory(connection: "duckdb.DuckDBPyConnection", memory_bytes: int) -> bool:
     """Return whether memory of ended queries fills more than half of the limit; only a restart frees it.
 
-    DuckDB can lose memory if an allocation fails at certain points. Call this while no query runs and no rows are
+    DuckDB can leak memory if an allocation fails at certain points. Call this while no query runs and no rows are
     inserted.
 
     Args:

@@ -37,7 +37,7 @@ FILTER_BITS = 1 << 25
 """Bits of one generation's filter, which are 4 MB; a power of two."""
 
 _BITS_PER_KEY = 24
-_PROBES = 12
+_BITS_SET_PER_KEY = 12
 """Bits that each key sets. One of 70,000 new keys is reported as possibly stored in a full generation."""
 
 _CHUNK_KEYS = 20_000
@@ -132,7 +132,7 @@ class RecentKeys:
 
     def _compute_bit_positions(self, keys: Keys) -> npt.NDArray[np.uint64]:
         """Return the bit positions of each key in the filter, computed from the two halves of the key's hash."""
-        steps = np.arange(_PROBES, dtype=np.uint64)
+        steps = np.arange(_BITS_SET_PER_KEY, dtype=np.uint64)
         odd = keys[:, 1:2] | np.uint64(1)
         return (keys[:, 0:1] + steps * odd) & np.uint64(self._filter_bits - 1)
 

@@ -22,7 +22,7 @@ from duckdb_kql.params import ParameterDeclaration
 from duckdb_kql.schema import output_columns
 from duckdb_kql.translate import clock, to_sql
 
-from emulators.kusto.discovery import Rows, bind_probe_rows
+from emulators.kusto.discovery import Rows, bind_discovery_rows
 from emulators.kusto.errors import QueryError, not_read_only_error, too_complex_error, unsupported_error
 from emulators.kusto.extensions import EXTENSIONS
 from emulators.kusto.extensions.known_types import bind_known_types
@@ -51,9 +51,10 @@ class Translation:
         sql: SQL text with one SELECT.
         slots: names of the placeholders in the SQL; each represents a query parameter.
         declarations: query parameters that the KQL text declares.
-        probe: True if the SQL is a probe query, which finds output columns (see ``emulators.kusto.discovery``).
-        reusable: True if a later run may use the rows of this probe query again, because the rows of this and of all
-            earlier probe queries depend only on types, not on data.
+        is_discovery_query: True if the SQL finds the output columns, see ``emulators.kusto.discovery``; False if it is
+            the query itself.
+        reusable: True if a later run may use the rows of this discovery query again, because the rows of this and of
+            all earlier discovery queries depend only on types, not on data.
         visualization: chart properties from the operator ``render``; None if the query has no such operator.
         statements: number of query statements in the text.
         parts: number of results of the translated query statement.
@@ -65,7 +66,7 @@ class Translation:
     sql: str
     slots: frozenset[str]
     declarations: tuple[Declaration, ...]
-    probe: bool = False
+    is_discovery_query: bool = False
     reusable: bool = False
     visualization: Mapping[str, Any] | None = None
     statements: int = 1
@@ -77,21 +78,22 @@ class Translation:
 def translate(
     text: str,
     schema: Mapping[str, Sequence[str]],
-    probe_rows: Sequence[Rows] = (),
+    discovery_rows: Sequence[Rows] = (),
     types: Mapping[str, str] | None = None,
     result_place: ResultPlace = FIRST_RESULT,
 ) -> Translation:
     """Translate a KQL query to SQL.
 
-    If its output columns depend on the data, translate a probe query that finds them instead. The caller runs it, adds
-    its rows to ``probe_rows``, and calls again until the translation is that of the query itself.
+    If its output columns depend on the data, translate a discovery query that finds them instead. The caller runs it,
+    adds its rows to ``discovery_rows``, and calls again until the translation is that of the query itself.
 
     Call this only in a process that can be killed, because some short queries require unlimited time and memory.
 
     Args:
         text: KQL text of the query.
         schema: columns, in order, of each table that the query may read.
-        probe_rows: rows of the probe queries that have run to find output columns (see ``emulators.kusto.discovery``).
+        discovery_rows: rows of the discovery queries that have run to find output columns (see
+            ``emulators.kusto.discovery``).
         types: DuckDB type by column name; only columns that have the same type in all tables.
         result_place: the result to translate, if the query has several.
 
@@ -101,7 +103,7 @@ def translate(
     if is_control_command(text):
         raise not_read_only_error((1, 1))
     try:
-        return _translate_statement(text, schema, probe_rows, types or {}, result_place)
+        return _translate_statement(text, schema, discovery_rows, types or {}, result_place)
     except RecursionError:
         raise too_complex_error("the query is nested too deeply") from None
     except QueryError as error:
@@ -116,7 +118,7 @@ def translate(
 def _translate_statement(
     text: str,
     schema: Mapping[str, Sequence[str]],
-    probe_rows: Sequence[Rows],
+    discovery_rows: Sequence[Rows],
     types: Mapping[str, str],
     result_place: ResultPlace,
 ) -> Translation:
@@ -129,12 +131,12 @@ def _translate_statement(
             raise not_read_only_error(command)
         text = blank_other_statements(text, statements, result_place.statement)
     with bind_selected_result(result_place.part):
-        translation = _translate_query(text, schema, probe_rows, types)
+        translation = _translate_query(text, schema, discovery_rows, types)
     return replace(translation, statements=max(1, len(statements)), approximations=list_approximate_functions(tokens))
 
 
 def _translate_query(
-    text: str, schema: Mapping[str, Sequence[str]], probe_rows: Sequence[Rows], types: Mapping[str, str]
+    text: str, schema: Mapping[str, Sequence[str]], discovery_rows: Sequence[Rows], types: Mapping[str, str]
 ) -> Translation:
     # Lowering a `set query_now` statement sets this clock.
     with clock(None) as pinned:
@@ -145,10 +147,10 @@ def _translate_query(
         check_sources(query, schema)
         reject_mistranslated_constructs(query)
         check_nesting(query)
-        with bind_known_types(query, types), bind_probe_rows(query, probe_rows, schema) as probe:
+        with bind_known_types(query, types), bind_discovery_rows(query, discovery_rows, schema) as next_discovery:
             tables = {table: list(columns) for table, columns in schema.items()}
-            sql = to_sql(probe.query if probe else query, tables)
-            if rendered and probe is None:
+            sql = to_sql(next_discovery.query if next_discovery else query, tables)
+            if rendered and next_discovery is None:
                 _check_visualization(rendered[-1], query, tables)
     check_sql_length(sql)
     declarations = tuple(_to_declaration(each) for each in query.parameters)
@@ -156,8 +158,8 @@ def _translate_query(
         str(sql),
         sql.slots,
         declarations,
-        probe is not None,
-        probe is not None and probe.reusable,
+        next_discovery is not None,
+        next_discovery is not None and next_discovery.reusable,
         rendered[-1] if rendered else None,
         parts=end.count,
         name=end.name,

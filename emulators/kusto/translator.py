@@ -74,7 +74,7 @@ class Translator:
         await self._long.kill_process()
 
     async def translate(
-        self, text: str, probe_rows: Sequence[Rows] = (), result_place: ResultPlace = FIRST_RESULT
+        self, text: str, discovery_rows: Sequence[Rows] = (), result_place: ResultPlace = FIRST_RESULT
     ) -> Translation:
         """Translate a KQL text, or return its cached translation.
 
@@ -82,14 +82,14 @@ class Translator:
 
         Args:
             text: KQL text of the query.
-            probe_rows: rows of the probe queries that have run to find output columns (see
+            discovery_rows: rows of the discovery queries that have run to find output columns (see
                 ``emulators.kusto.discovery``).
             result_place: the result to translate, if the query has several.
 
         Raises:
             QueryError: the text cannot be translated.
         """
-        further = [probe_rows, result_place] if probe_rows or result_place != FIRST_RESULT else []
+        further = [discovery_rows, result_place] if discovery_rows or result_place != FIRST_RESULT else []
         key = f"{text}\0{orjson.dumps(further).decode()}" if further else text
         cached = self._cache.get(key)
         if cached is not None:
@@ -97,14 +97,14 @@ class Translator:
             self.hits += 1
             return cached
         self.misses += 1
-        translation = await self._translate_in_translator_process(text, probe_rows, result_place)
+        translation = await self._translate_in_translator_process(text, discovery_rows, result_place)
         self._store_translation(key, translation)
         return translation
 
     async def _translate_in_translator_process(
-        self, text: str, probe_rows: Sequence[Rows], result_place: ResultPlace
+        self, text: str, discovery_rows: Sequence[Rows], result_place: ResultPlace
     ) -> Translation:
-        request: dict[str, Any] = {"text": text, "schema": self._schema, "found": probe_rows, "types": self._types}
+        request: dict[str, Any] = {"text": text, "schema": self._schema, "found": discovery_rows, "types": self._types}
         request["place"] = [result_place.statement, result_place.part]
         if len(text) <= SHORT_CHARACTERS:
             async with self._short.lock:

@@ -7,8 +7,8 @@ translator library again, which takes most of the processor time of a start.
 
 A message is a 4-byte big-endian length and a JSON document: ``{"text", "schema", "found", "types", "place",
 "seconds"}`` as the request, and a `Translation` or ``{"error": {...}, "late"}`` as the reply. ``found`` contains the
-rows of probe queries, ``place`` the position of the requested result (see `translate`), and ``seconds`` the limit of
-CPU time. The property ``late`` is true if the translation exceeded this limit.
+rows of discovery queries, ``place`` the position of the requested result (see `translate`), and ``seconds`` the limit
+of CPU time. The property ``late`` is true if the translation exceeded this limit.
 """
 
 import dataclasses

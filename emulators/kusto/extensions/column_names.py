@@ -54,8 +54,8 @@ _PIVOTED = frozenset(
 
 
 @dataclasses.dataclass(frozen=True)
-class PivotValuesProbe(UnorderedOutputOperator):
-    """Operator of the probe query for ``pivot``: lists the sorted distinct values that become column names."""
+class PivotValuesDiscovery(UnorderedOutputOperator):
+    """Operator of the discovery query for ``pivot``: lists the sorted distinct values that become column names."""
 
     column: str
     reads_input_only: ClassVar[bool] = True
@@ -91,9 +91,9 @@ class PivotOperator(UnorderedOutputOperator, DataDependentOperator):
     schema: Schema | None
     reads_input_only: ClassVar[bool] = True
 
-    def build_probe_operator(self) -> ir.Operator:
+    def build_column_discovery_operator(self) -> ir.Operator:
         """Return the query operator that lists the values of the pivoted column."""
-        return PivotValuesProbe(self.column)
+        return PivotValuesDiscovery(self.column)
 
     def render(self, input_sql: str, input_columns: list[str]) -> str:
         """Render the operator as SQL that yields one row for each combination of keys.
@@ -142,7 +142,7 @@ class PivotOperator(UnorderedOutputOperator, DataDependentOperator):
     def _list_value_columns(self, keys: Sequence[str]) -> list[str]:
         if self.schema is not None:
             return [name for name, _ in self.schema if name not in keys]
-        names = [to_column_name(row[0]) for row in self.probe_rows]
+        names = [to_column_name(row[0]) for row in self.discovery_rows]
         for name in names:
             if name in keys:
                 raise semantic_error(

@@ -342,7 +342,9 @@ def _parse_bound(node: Any) -> ir.Expr | None:
 
 def _parse_aggregate(node: Any, misread_nodes: Sequence[Any]) -> tuple[ir.NamedExpr, ir.Expr]:
     last = node.Expression
-    named: ir.NamedExpr = _reparse_aggregate(misread_nodes[0], last) if misread_nodes else reader.lower_named(last)
+    named: ir.NamedExpr = (
+        _parse_misread_aggregate(misread_nodes[0], last) if misread_nodes else reader.lower_named(last)
+    )
     call = named.expr
     if not isinstance(call, ir.FunctionCall) or call.name.lower() not in AGGREGATES:
         name = f"{call.name}()" if isinstance(call, ir.FunctionCall) else "an expression"
@@ -352,7 +354,7 @@ def _parse_aggregate(node: Any, misread_nodes: Sequence[Any]) -> tuple[ir.NamedE
     return named, reader.lower_expr(get_child_rules(node.Default)[-1])
 
 
-def _reparse_aggregate(first_node: Any, last_node: Any) -> ir.NamedExpr:
+def _parse_misread_aggregate(first_node: Any, last_node: Any) -> ir.NamedExpr:
     """Parse ``name = f(x)`` again, which the grammar misreads as the parameter ``name = f`` followed by ``(x)``."""
     text = first_node.start.getInputStream().getText(first_node.start.start, last_node.stop.stop)
     (written,) = list_nodes_by_rule(parse(f"print {text}").tree, "PrintOperator")

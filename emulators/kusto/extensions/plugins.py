@@ -120,7 +120,7 @@ def _install_bag_unpack() -> None:
 
 
 @dataclasses.dataclass(frozen=True)
-class BagPropertiesProbe(UnorderedOutputOperator):
+class BagPropertiesDiscovery(UnorderedOutputOperator):
     """Operator of the query that runs before ``bag_unpack`` and lists the names and JSON types of the properties."""
 
     column: str
@@ -164,9 +164,9 @@ class BagUnpack(UnorderedOutputOperator, DataDependentOperator):
     schema: Schema | None = None
     star: bool = False
 
-    def build_probe_operator(self) -> ir.Operator:
+    def build_column_discovery_operator(self) -> ir.Operator:
         """Return the query operator that lists the names and JSON types of the properties."""
-        return BagPropertiesProbe(self.column)
+        return BagPropertiesDiscovery(self.column)
 
     def render(self, input_sql: str, input_columns: list[str]) -> str:
         """Render the operator as SQL that yields the input rows with the properties as columns."""
@@ -204,7 +204,7 @@ class BagUnpack(UnorderedOutputOperator, DataDependentOperator):
         """Return the Kusto type of each new column, by name."""
         if self.schema is not None:
             return dict(self.schema)
-        found = {to_column_name(row[0]): row[1] for row in self.probe_rows if row[0] not in self.ignored}
+        found = {to_column_name(row[0]): row[1] for row in self.discovery_rows if row[0] not in self.ignored}
         return {f"{self.prefix}{name}": _infer_property_type(kinds) for name, kinds in found.items()}
 
     def _render_value(self, name: str, kind: str) -> str:

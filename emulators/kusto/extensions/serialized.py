@@ -107,9 +107,8 @@ def _patch_render_query_in_scope(library_function: Callable[..., Any]) -> Callab
                 known[name] = _infer_query_order(bound, known)
         token = _LETS.set(known)
         try:
-            operators = [
-                wrap_window_functions(operator) for operator in _get_operators_with_checked_order(query, known)
-            ]
+            _check_row_order(query, known)
+            operators = [wrap_window_functions(operator) for operator in query.operators]
             return library_function(dataclasses.replace(query, operators=operators), *arguments)
         finally:
             _LETS.reset(token)
@@ -117,12 +116,12 @@ def _patch_render_query_in_scope(library_function: Callable[..., Any]) -> Callab
     return render_query_in_scope
 
 
-def _get_operators_with_checked_order(query: ir.Query, let_orders: Mapping[str, RowOrder]) -> list[ir.Operator]:
+def _check_row_order(query: ir.Query, let_orders: Mapping[str, RowOrder]) -> None:
+    """Check that the input rows of each operator that requires serialized rows are serialized."""
     order = _infer_source_order(query.source, let_orders)
     for operator in query.operators:
         check_input_order(operator, order)
         order = infer_output_order(operator, order)
-    return query.operators
 
 
 def _infer_query_order(query: ir.Query, let_orders: Mapping[str, RowOrder]) -> RowOrder:

@@ -77,7 +77,10 @@ def build_operators_of_selected_result(
         results: name of each result, and a function that returns its operators.
     """
     if len(results) > MAX_RESULTS:
-        raise unsupported_error(f"more than {MAX_RESULTS} results", position=get_source_position(node))
+        raise unsupported_error(
+            f"one operator with more than {MAX_RESULTS} results, such as fork or facet",
+            position=get_source_position(node),
+        )
     name, build = results[min(_SELECTED.get(), len(results) - 1)]
     return [*build(), EndOfResult(len(results), name)]
 

@@ -1,8 +1,8 @@
 """Sources of rows: the operators ``union`` and ``range``, and functions that return a table by its name.
 
 If columns of the same name have different types, the result of ``union`` has a column for each type. Only DuckDB knows
-the types of most columns; therefore such a ``union`` needs a probe query that returns the types of its inputs. A plain
-SQL union would convert the values to one common type.
+the types of most columns; therefore such a ``union`` needs a discovery query that returns the types of its inputs. A
+plain SQL union would convert the values to one common type.
 
 The column of ``range`` has the type of its bounds; each value is the start plus a whole multiple of the step.
 """
@@ -17,7 +17,7 @@ from duckdb_kql import ir, lower, schema, translate
 from duckdb_kql.errors import KqlError
 from duckdb_kql.types import kusto_type
 
-from emulators.kusto.discovery import DataDependentOperator, Rows, find_probe_rows
+from emulators.kusto.discovery import DataDependentOperator, Rows, find_discovery_rows
 from emulators.kusto.errors import QueryError, semantic_error, unsupported_error
 from emulators.kusto.extensions.functions import call_views
 from emulators.kusto.extensions.known_types import infer_type
@@ -39,16 +39,16 @@ class TypedUnion(ir.Union, DataDependentOperator):
 
     Attributes:
         offset: index of the operator's first character in the query text.
-        describes: True in the probe query, which runs first and lists the name and type of each input's columns.
+        describes: True in the discovery query, which runs first and lists the name and type of each input's columns.
         labels: name that ``as`` gives to each input; None for an input without ``as``.
     """
 
     offset: int = -1
     describes: bool = False
     labels: tuple[str | None, ...] = ()
-    probes_types = True
+    discovers_types = True
 
-    def needs_probe_query(self, query_before: ir.Query, tables: Mapping[str, Sequence[str]]) -> bool:
+    def needs_discovery_query(self, query_before: ir.Query, tables: Mapping[str, Sequence[str]]) -> bool:
         """Return whether several inputs have a column of the same name whose type only DuckDB knows."""
         known = {name: list(input_columns) for name, input_columns in tables.items()}
         for name, bound in query_before.lets:
@@ -63,8 +63,8 @@ class TypedUnion(ir.Union, DataDependentOperator):
             return False  # the translation of the query itself reports the error
         return bool(_list_columns_of_uncertain_type(inputs))
 
-    def build_probe_operator(self) -> ir.Operator:
-        """Return the probe query's operator, which lists the columns of each input with their types."""
+    def build_column_discovery_operator(self) -> ir.Operator:
+        """Return the discovery query's operator, which lists the columns of each input with their types."""
         return dataclasses.replace(self, describes=True)
 
 
@@ -123,9 +123,9 @@ def _provides_result_column(columns: Columns, column: _ResultColumn) -> bool:
     return any(name == column.source and column.kind in ("", kusto_type(type_name)) for name, type_name in columns)
 
 
-def _read_probed_columns(op: ir.Union) -> list[Columns] | None:
-    """Return each input's columns, as found by the probe query; None if the probe query has not run."""
-    rows = _find_union_probe_rows(op)
+def _read_discovered_columns(op: ir.Union) -> list[Columns] | None:
+    """Return each input's columns, as found by the discovery query; None if the discovery query has not run."""
+    rows = _find_union_discovery_rows(op)
     return None if rows is None else [[(each["name"], each["type"]) for each in row[1]] for row in rows]
 
 
@@ -163,7 +163,7 @@ def _patch_infer_union_columns(library_function: Callable[..., list[str]]) -> Ca
     def infer_union_columns(op: ir.Union, left_columns: list[str], known_tables: Any) -> list[str]:
         if isinstance(op, TypedUnion) and op.describes:
             return ["input", "columns"]
-        inputs = _read_probed_columns(op)
+        inputs = _read_discovered_columns(op)
         planned = None if inputs is None else _plan_result_columns(inputs, op.kind)
         if planned is None:
             return library_function(op, left_columns, known_tables)
@@ -191,15 +191,17 @@ def _render_union(
     if isinstance(op, TypedUnion) and len(op.labels) == len(arms):
         arms = [(sql, given or label) for (sql, label), given in zip(arms, op.labels, strict=True)]
     if isinstance(op, TypedUnion) and op.describes:
-        return "\nUNION ALL ".join(map(_render_column_probe, range(len(arms)), [sql for sql, _ in arms], input_columns))
-    inputs = _read_probed_columns(op)
+        return "\nUNION ALL ".join(
+            map(_render_column_discovery, range(len(arms)), [sql for sql, _ in arms], input_columns)
+        )
+    inputs = _read_discovered_columns(op)
     planned = None if inputs is None else _plan_result_columns(inputs, op.kind)
     if inputs is None or planned is None:
         return _render_union_of_equal_types(op, arms, input_columns, schema.union_output_columns(op, left_cols, tables))
     return _render_union_with_column_per_type(op, arms, inputs, planned)
 
 
-def _render_column_probe(index: int, sql: str, input_columns: Sequence[str]) -> str:
+def _render_column_discovery(index: int, sql: str, input_columns: Sequence[str]) -> str:
     """Render SQL that returns the name and DuckDB type of an input's columns without reading its rows."""
     described = ", ".join(
         f"{{name: {quote_text(name)}, type: typeof(_a.{quote_name(name)})}}" for name in input_columns
@@ -246,7 +248,7 @@ def _render_union_of_equal_types(
         input_columns: names of the columns of each input.
         result: names of the columns of the result.
     """
-    shared = _list_columns_of_uncertain_type(input_columns) if _find_union_probe_rows(op) is None else []
+    shared = _list_columns_of_uncertain_type(input_columns) if _find_union_discovery_rows(op) is None else []
     body = "\nUNION ALL BY NAME ".join(
         _render_union_input(op, arm, [name for name in shared if name in names])
         for arm, names in zip(arms, input_columns, strict=True)
@@ -256,8 +258,8 @@ def _render_union_of_equal_types(
     return f"SELECT {', '.join(map(quote_name, result))} FROM ({body}){where}"  # noqa: S608  quoted names
 
 
-def _find_union_probe_rows(op: ir.Union) -> Rows | None:
-    return find_probe_rows(op) if isinstance(op, TypedUnion) else None
+def _find_union_discovery_rows(op: ir.Union) -> Rows | None:
+    return find_discovery_rows(op) if isinstance(op, TypedUnion) else None
 
 
 _TYPES_DIFFER = render_error(

@@ -54,7 +54,7 @@ def run_query(connection: duckdb.DuckDBPyConnection, text: str) -> tuple[str, li
                 rows = json.loads(b"[" + encode_rows(columns, connection.fetchall()) + b"]")
             except duckdb.Error as error:
                 raise error_from_duckdb(error) from error
-            if not translation.probe:
+            if not translation.is_discovery_query:
                 return "", list(columns)
             found.append(rows)
     except QueryError as error:

@@ -87,7 +87,7 @@ async def test_lost_memory_ends_the_process(
     ended: list[str] = []
     answers = iter(is_lost)
     monkeypatch.setattr(engine_module, "abort_process", lambda reason: ended.append(str(reason)[:23]))
-    monkeypatch.setattr(engine_module, "has_lost_memory", lambda *_: next(answers))
+    monkeypatch.setattr(engine_module, "has_leaked_memory", lambda *_: next(answers))
     monkeypatch.setattr(engine_module, "_SECOND_LOOK_SECONDS", 0.0)
     monkeypatch.setattr(engine_module, "_MEMORY_ATTEMPTS", 1)
     monkeypatch.setattr(Execution, "run", lambda _: (_ for _ in ()).throw(out_of_memory_error()))

@@ -30,7 +30,7 @@ class _FailingConsumer(HubConsumer):
     def __init__(
         self, connection: duckdb.DuckDBPyConnection, path: Path, errors: Sequence[Exception | None], *, is_lost: bool
     ) -> None:
-        super().__init__(connection, path, has_lost_memory=lambda _: is_lost)
+        super().__init__(connection, path, has_leaked_memory=lambda _: is_lost)
         self._errors = iter(errors)
         self.done = threading.Event()
 

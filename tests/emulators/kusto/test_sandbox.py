@@ -10,7 +10,7 @@ import duckdb
 import pyarrow as pa
 import pytest
 
-from emulators.kusto.sandbox import has_lost_memory, open_database, restrict_database
+from emulators.kusto.sandbox import has_leaked_memory, open_database, restrict_database
 
 ESCAPES = [
     "SELECT * FROM read_text('{secret}')",
@@ -94,9 +94,9 @@ def test_memory_of_stored_data_is_not_lost() -> None:
     """Memory counts as lost if more than half of it is used for other purposes than stored data."""
     connection = open_database(None)
     connection.execute("CREATE TABLE stored AS SELECT i, md5(i::VARCHAR) AS text FROM range(200000) t(i)")
-    assert not has_lost_memory(connection, 1_000_000)
+    assert not has_leaked_memory(connection, 1_000_000)
     with connection.cursor() as other:
         other.execute("SELECT text, list(i) FROM stored GROUP BY text")
-        assert has_lost_memory(connection, 1_000_000)
-    assert not has_lost_memory(connection, 1_000_000)
+        assert has_leaked_memory(connection, 1_000_000)
+    assert not has_leaked_memory(connection, 1_000_000)
     connection.close()

@@ -20,11 +20,11 @@ class WebhookStore(Protocol):
     Methods raise ``WorkspaceError`` UNAVAILABLE with code ``WEBHOOKS_UNAVAILABLE`` if the store does not respond.
     """
 
-    async def read_document(self, name: str) -> str | None:
+    async def read_state_document(self, name: str) -> str | None:
         """Read a stored document, such as the list of endpoints; None if it does not exist."""
         ...
 
-    async def change_document(self, name: str, change: Callable[[str | None], str | None]) -> str | None:
+    async def change_state_document(self, name: str, change: Callable[[str | None], str | None]) -> str | None:
         """Atomically replace a document by the result of ``change``, and return the stored document.
 
         Args:

@@ -8,7 +8,7 @@ from shared.provenance.ports import Target
 from shared.webhooks.models import EndpointList, WebhookEndpoint
 from shared.webhooks.ports import WebhookStore
 
-DOCUMENT: Final = "endpoints"
+STATE_DOCUMENT: Final = "endpoints"
 SERVICE_USER: Final = "system"
 """UserID of audit events about changes that the service makes itself."""
 
@@ -35,7 +35,7 @@ class EndpointRegistry:
         Raises:
             WorkspaceError: UNAVAILABLE ``WEBHOOKS_UNAVAILABLE``.
         """
-        return _parse_endpoints(await self._store.read_document(DOCUMENT))
+        return _parse_endpoints(await self._store.read_state_document(STATE_DOCUMENT))
 
     async def change(self, change: Callable[[EndpointList], EndpointList | None]) -> EndpointList:
         """Atomically replace the list of endpoints by the result of ``change``, and return the stored list.
@@ -48,11 +48,11 @@ class EndpointRegistry:
             WorkspaceError: UNAVAILABLE ``WEBHOOKS_UNAVAILABLE``.
         """
 
-        def change_document_text(before: str | None) -> str | None:
+        def change_endpoints_text(before: str | None) -> str | None:
             after = change(_parse_endpoints(before))
             return None if after is None else after.model_dump_json()
 
-        return _parse_endpoints(await self._store.change_document(DOCUMENT, change_document_text))
+        return _parse_endpoints(await self._store.change_state_document(STATE_DOCUMENT, change_endpoints_text))
 
     async def list_pending_events(self) -> Sequence[PendingEvent]:
         """Return the audit events that must still be appended to their chain, oldest first."""

@@ -62,12 +62,12 @@ def build_delivery(delivery_id: str = "m1", endpoint: str = "endpoint-a", **chan
 async def test_a_webhook_document_can_be_changed(open_store: Opener) -> None:
     """Another process reads a changed document; if the change function returns None, it is unchanged."""
     store, other = open_store(), open_store()
-    assert await store.read_document("endpoints") is None
-    assert await store.change_document("endpoints", lambda before: None if before is None else "never") is None
-    assert await store.change_document("endpoints", lambda before: f"{before} one") == "None one"
-    assert await other.change_document("endpoints", lambda _: None) == "None one"
-    assert await other.read_document("endpoints") == "None one"
-    assert await other.read_document("amendments") is None
+    assert await store.read_state_document("endpoints") is None
+    assert await store.change_state_document("endpoints", lambda before: None if before is None else "never") is None
+    assert await store.change_state_document("endpoints", lambda before: f"{before} one") == "None one"
+    assert await other.change_state_document("endpoints", lambda _: None) == "None one"
+    assert await other.read_state_document("endpoints") == "None one"
+    assert await other.read_state_document("amendments") is None
 
 
 async def test_concurrent_changes_of_a_webhook_document_are_not_lost(open_store: Opener) -> None:
@@ -77,8 +77,8 @@ async def test_concurrent_changes_of_a_webhook_document_are_not_lost(open_store:
     def append_letter(before: str | None) -> str:
         return (before or "") + "x"
 
-    await asyncio.gather(*(stores[number % 2].change_document("counter", append_letter) for number in range(6)))
-    assert await stores[0].read_document("counter") == "xxxxxx"
+    await asyncio.gather(*(stores[number % 2].change_state_document("counter", append_letter) for number in range(6)))
+    assert await stores[0].read_state_document("counter") == "xxxxxx"
 
 
 async def test_an_exception_of_the_change_function_is_raised(store: WebhookStore) -> None:
@@ -87,10 +87,10 @@ async def test_an_exception_of_the_change_function_is_raised(store: WebhookStore
     def raise_error(before: str | None) -> str:
         raise LookupError(before)
 
-    await store.change_document("endpoints", lambda _: "one")
+    await store.change_state_document("endpoints", lambda _: "one")
     with pytest.raises(LookupError):
-        await store.change_document("endpoints", raise_error)
-    assert await store.read_document("endpoints") == "one"
+        await store.change_state_document("endpoints", raise_error)
+    assert await store.read_state_document("endpoints") == "one"
 
 
 async def read_delivery(store: WebhookStore, endpoint: str, delivery_id: str) -> Delivery | None:

@@ -31,11 +31,11 @@ class CosmosWebhookStore:
     def __init__(self, account: CosmosAccount) -> None:
         self._items = CosmosItemStore(account, WEBHOOKS, "WEBHOOKS_UNAVAILABLE", "the store of webhooks")
 
-    async def read_document(self, name: str) -> str | None:
+    async def read_state_document(self, name: str) -> str | None:
         item = await self._items.read(name, _DOCUMENTS)
         return None if item is None else str(item["content"])
 
-    async def change_document(self, name: str, change: Callable[[str | None], str | None]) -> str | None:
+    async def change_state_document(self, name: str, change: Callable[[str | None], str | None]) -> str | None:
         def change_item(before: Item | None) -> Item | None:
             after = change(None if before is None else str(before["content"]))
             return None if after is None else {"id": name, "endpoint": _DOCUMENTS, "content": after}

@@ -40,19 +40,19 @@ class SqliteWebhookStore:
     def __init__(self, database: SqliteDatabase) -> None:
         self._database = database
 
-    async def read_document(self, name: str) -> str | None:
-        return await self._run_read(lambda connection: _read_document(connection, name))
+    async def read_state_document(self, name: str) -> str | None:
+        return await self._run_read(lambda connection: _read_state_document(connection, name))
 
-    async def change_document(self, name: str, change: Callable[[str | None], str | None]) -> str | None:
-        def replace_document(connection: sqlite3.Connection) -> str | None:
-            before = _read_document(connection, name)
+    async def change_state_document(self, name: str, change: Callable[[str | None], str | None]) -> str | None:
+        def replace_state_document(connection: sqlite3.Connection) -> str | None:
+            before = _read_state_document(connection, name)
             after = change(before)
             if after is None:
                 return before
             connection.execute("INSERT OR REPLACE INTO webhook_documents VALUES (?, ?)", (name, after))
             return after
 
-        return await self._run_write(replace_document)
+        return await self._run_write(replace_state_document)
 
     async def add_deliveries(self, deliveries: Sequence[Delivery]) -> None:
         def insert_deliveries(connection: sqlite3.Connection) -> None:
@@ -167,7 +167,7 @@ def _convert_errors() -> AbstractContextManager[None]:
     return convert_sqlite_errors("WEBHOOKS_UNAVAILABLE", "the store of webhooks")
 
 
-def _read_document(connection: sqlite3.Connection, name: str) -> str | None:
+def _read_state_document(connection: sqlite3.Connection, name: str) -> str | None:
     row = connection.execute("SELECT content FROM webhook_documents WHERE name = ?", (name,)).fetchone()
     return None if row is None else str(row[0])
 

@@ -14,7 +14,7 @@ from shared.webhooks.models import EndpointList
 from shared.webhooks.ports import WebhookStore
 from shared.webhooks.registry import EndpointRegistry
 
-DOCUMENT: Final = "amendments"
+STATE_DOCUMENT: Final = "amendments"
 OVERLAP: Final = timedelta(minutes=2)
 """Time before the last run whose records are read again, because the clocks of instances differ."""
 _TYPES: Final = (WebhookEventType.AMENDMENT_PENDING, WebhookEventType.AMENDMENT_DECIDED)
@@ -60,7 +60,7 @@ class AmendmentEvents:
             self._tips.clear()
             return
         started = self._runtime.now()
-        text = await self._store.read_document(DOCUMENT)
+        text = await self._store.read_state_document(STATE_DOCUMENT)
         done_to = wanted_from if text is None else max(parse_rfc3339(text), wanted_from)
         # The clocks may have been set back and forward since the last run, so a new record can have an earlier time. An
         # event that was published stays unique.
@@ -72,7 +72,7 @@ class AmendmentEvents:
         self._tips = tips
         if text is None or abs(started - parse_rfc3339(text)) > OVERLAP / 4:
             # A write in each run would cost more than reading a few records again after a crash.
-            await self._store.change_document(DOCUMENT, lambda _: format_rfc3339(started))
+            await self._store.change_state_document(STATE_DOCUMENT, lambda _: format_rfc3339(started))
 
     async def _publish_chain_events(self, chain: ChainKey, tip: Tip, since: str) -> None:
         """Publish webhook events about the new records of one audit chain."""

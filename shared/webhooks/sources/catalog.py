@@ -20,7 +20,7 @@ from shared.webhooks.ports import WebhookStore
 from shared.webhooks.registry import EndpointRegistry
 from shared.webhooks.sources.amendments import find_earliest_subscription_time
 
-DOCUMENT: Final = "connection-statuses"
+STATE_DOCUMENT: Final = "connection-statuses"
 _KIND: Final = WebhookEventType.CONNECTION_STATUS_CHANGED
 
 type Reported = dict[str, Any]
@@ -71,19 +71,19 @@ class ConnectionEvents:
         Raises:
             WorkspaceError: UNAVAILABLE if a store does not respond; the next run repeats the work.
         """
-        text = await self._store.read_document(DOCUMENT)
+        text = await self._store.read_state_document(STATE_DOCUMENT)
         before: Reported = json.loads(text) if text else {}
         if find_earliest_subscription_time(await self._registry.load(), [_KIND]) is None:
             if before:
-                await self._store.change_document(DOCUMENT, lambda _: "{}")
+                await self._store.change_state_document(STATE_DOCUMENT, lambda _: "{}")
             return
         await self._publish_changes(before)
         current = await self._read_statuses()
         after = build_next_statuses(before, current, format_rfc3339(self._runtime.now()))
         if after is None:
             return
-        stored = await self._store.change_document(
-            DOCUMENT, lambda found: json.dumps(after) if (found or "") == (text or "") else None
+        stored = await self._store.change_state_document(
+            STATE_DOCUMENT, lambda found: json.dumps(after) if (found or "") == (text or "") else None
         )
         if stored == json.dumps(after):
             await self._publish_changes(after)

@@ -27,7 +27,7 @@ async def test_an_endpoint_is_created_with_a_secret(webhook_services: WebhookSer
     """The secret of a new endpoint is in the reply, but neither in the store nor in the audit event."""
     made = await webhook_services.service.create("admin@t", EndpointDefinition(URL, (TEST,), description="Shift"))
     assert made.secret.startswith("whsec_")
-    assert made.secret.removeprefix("whsec_") not in str(await webhook_services.store.read_document("endpoints"))
+    assert made.secret.removeprefix("whsec_") not in str(await webhook_services.store.read_state_document("endpoints"))
     [event] = webhook_services.log.events
     assert event["ActionType"] == "Webhook.Created"
     assert event["AfterState"]["urlOrigin"] == "https://hooks.example:443"

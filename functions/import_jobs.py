@@ -36,7 +36,7 @@ def history_import(context: df.DurableOrchestrationContext) -> Generator[Any, An
             if progress == "waiting":
                 yield context.create_timer(context.current_utc_datetime + RETRY_DELAY)
     except Exception:  # noqa: BLE001  whatever the activity raised in its last attempt
-        # If this fails as well, the import continues; otherwise the activity only completes an open step.
+        # If this fails as well, the import continues; otherwise the activity only completes a partly stored step.
         with suppress(Exception):
             yield context.call_activity_with_retry("import_fail", RETRY, job_id)
     context.continue_as_new(job_id)

@@ -174,11 +174,14 @@ def _try_write_csv(
     connection: str,
     rows: Rows,
     folder: FilePath,
-    leaves: frozenset[KeyPath],
+    column_paths: frozenset[KeyPath],
     max_file_bytes: int,
 ) -> tuple[WrittenFile, ...] | None:
-    """Write the CSV files; return None if a payload has a path for which there is no column."""
-    columns = build_column_names(leaves)
+    """Write CSV files with a column for each payload path in ``column_paths``; return the files.
+
+    Return None if a payload has a value at another path; the files are then incomplete.
+    """
+    columns = build_column_names(column_paths)
     head = format_header([name for name, _ in columns])
     paths = [path for _, path in columns]
 

@@ -46,14 +46,14 @@ class DownloadExpiry:
 
         The files of a job are deleted before the job, so that the next run repeats a failed deletion.
 
-        An unfinished import is marked as failed. An import with an open step is deleted only by a run after the step is
-        complete, or by the first run ``ORPHAN_AGE`` after its expiry.
+        An unfinished import is marked as failed. An import with a partly stored step is deleted only by a run after the
+        step is complete, or by the first run ``ORPHAN_AGE`` after its expiry.
         """
         at = self._runtime.now()
         expired = await self._jobs.list_expired_jobs(at)
         for job_id in expired:
             job = await self._fail_unfinished_import(job_id, await self._jobs.get(job_id))
-            if job is not None and job.open_step_number is not None and at < job.expires_at + ORPHAN_AGE:
+            if job is not None and job.partly_stored_step_number is not None and at < job.expires_at + ORPHAN_AGE:
                 await remove_files_of_ended_job(self._blobs, job)
                 continue
             await remove_job_files(self._blobs, job_id)
@@ -97,12 +97,12 @@ async def remove_job_files(blobs: BlobStore, job_id: str) -> None:
 
 
 async def remove_files_of_ended_job(blobs: BlobStore, job: Job) -> None:
-    """Delete the files of a cancelled or failed job, except the file of an open import step.
+    """Delete the files of a cancelled or failed job, except the file of a partly stored import step.
 
     The archive may contain only some of the step's rows, and the query table none of them. A later import would count
     the archived rows as duplicates. The work of the import therefore completes the step in both stores from the file.
     """
-    step = job.open_step_number
+    step = job.partly_stored_step_number
     kept = None if step is None else build_step_blob_name(job.id, step)
     await _remove_blobs(blobs, build_job_blob_prefix(job.id), is_kept=lambda name: name == kept)
     await _remove_upload(blobs, job)

@@ -182,7 +182,7 @@ class Job(_JobRecord):
         return self.status in UNFINISHED
 
     @property
-    def open_step_number(self) -> int | None:
+    def partly_stored_step_number(self) -> int | None:
         """Number of the import step whose rows may be in the archive, but not yet in the query table; usually None."""
         return None if self.import_request is None else self.import_request.open_step
 
@@ -285,7 +285,7 @@ class Job(_JobRecord):
         return self.model_copy(update={"import_request": request, "expires_at": expires_at})
 
     def mark_step_open(self, number: int) -> "Job":
-        """Return the job with the record that the rows of an import step are being stored (the step is open).
+        """Return the job with the record that the rows of an import step are being stored (``open_step``).
 
         Return the job unchanged if it has ended, or if the step is not the next one.
         """
@@ -294,7 +294,7 @@ class Job(_JobRecord):
         return self.model_copy(update={"import_request": mark_step_open(self.import_request, number)})
 
     def mark_step_closed(self, number: int) -> "Job":
-        """Return the job with the record that an import step is no longer open, because all its rows are stored."""
+        """Return the job with the record that all rows of an import step are stored, which clears ``open_step``."""
         if self.import_request is None or self.import_request.open_step != number:
             return self
         return self.model_copy(update={"import_request": self.import_request.model_copy(update={"open_step": None})})

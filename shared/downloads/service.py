@@ -258,7 +258,7 @@ class DownloadService:
 
     async def _clean_up_cancelled_job(self, job: Job, runner: JobRunner) -> None:
         """Stop the work of a cancelled job, delete its files, and stop counting it towards the quota."""
-        if job.open_step_number is not None:
+        if job.partly_stored_step_number is not None:
             # The work completes the step. Usually it is running, and then a runner rejects the second start.
             with contextlib.suppress(WorkspaceError):
                 await runner.start(job.id)

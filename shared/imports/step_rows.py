@@ -45,13 +45,13 @@ class StepRows:
     """Rows of an import step, converted to messages or rejected.
 
     Attributes:
-        position: position in the file at which the next step starts.
+        next_position: position in the file at which the next step starts.
         rows: number of rows that were read.
         messages: valid messages with the columns :data:`SCHEMA`, in any order.
         rejected: rows that are not valid messages.
     """
 
-    position: int
+    next_position: int
     rows: int
     messages: pa.Table
     rejected: Sequence[RejectedRow]
@@ -110,7 +110,7 @@ class StepReader(Protocol):
         """Read the step that starts at a position, and convert its rows; return None at the end of the file.
 
         Args:
-            position: start of the step: 0, or the ``position`` of the previous step.
+            position: position in the file at which the step starts: 0, or the ``next_position`` of the previous step.
             first_row: number of the step's first row in the file, from 1.
             max_rows: maximum number of rows; None for the usual size of a step.
 

@@ -110,7 +110,7 @@ class PreparedStep:
     """Step that was read and compared with the stored messages, but is not stored yet.
 
     Attributes:
-        position: file position after the step.
+        next_position: position in the file at which the next step starts.
         rows: number of rows of the step.
         source: the import with the surfaces of its connection when the step was prepared.
         messages: messages that are not stored yet; empty when they are not needed any more, to free their memory.
@@ -119,7 +119,7 @@ class PreparedStep:
         rejected: rejected rows of the step.
     """
 
-    position: int
+    next_position: int
     rows: int
     source: ImportSource
     messages: pa.Table
@@ -168,7 +168,11 @@ class ImportRunner:
             WorkspaceError: UNAVAILABLE if a store does not respond; retry.
         """
         job = await self._stores.jobs.get(job_id)
-        if job is None or job.import_request is None or (not job.is_unfinished and job.open_step_number is None):
+        if (
+            job is None
+            or job.import_request is None
+            or (not job.is_unfinished and job.partly_stored_step_number is None)
+        ):
             # The process that ended the job may have failed before it deleted the files.
             await remove_unused_files(self._stores.blobs, self._stores.jobs, job_id)
             if job is not None and job.import_request is not None:
@@ -180,14 +184,14 @@ class ImportRunner:
             return RunResult.WAITING
         if job.is_unfinished and not await self._run_steps_or_fail(job):
             return RunResult.WORKING
-        await self._complete_open_step(job)
+        await self._complete_partly_stored_step(job)
         await remove_unused_files(self._stores.blobs, self._stores.jobs, job_id)
         # Not sooner: before the import ends, another attempt of it can still store rows.
         await self._release_connection(job)
         return RunResult.ENDED
 
     async def fail(self, job_id: str) -> None:
-        """Mark an import job as failed after its last retry; the next ``run_steps`` completes an open step."""
+        """Mark an import job as failed after its last retry; the next ``run_steps`` completes a partly stored step."""
         await self._end_job(job_id, JobStatus.FAILED, FAILURE_MESSAGE)
 
     async def _run_steps_or_fail(self, job: Job) -> bool:
@@ -304,7 +308,7 @@ class ImportRunner:
         request = get_import_request(job)
         position, first_row = request.position, request.rows + 1
         if current is not None:
-            position, first_row = current.position, first_row + current.rows
+            position, first_row = current.next_position, first_row + current.rows
         return asyncio.create_task(self._prepare_step(job, reader, position, first_row, archived))
 
     async def _prepare_step(
@@ -322,7 +326,7 @@ class ImportRunner:
         duplicates = step.messages.num_rows - messages.num_rows
         # The blobs are built while the previous step is stored, because storing mostly waits for other processes.
         blobs = await self._stores.archive.build_blobs(source, messages)
-        return PreparedStep(step.position, step.rows, source, messages, blobs, duplicates, step.rejected)
+        return PreparedStep(step.next_position, step.rows, source, messages, blobs, duplicates, step.rejected)
 
     async def _select_new_messages(self, source: ImportSource, first_row: int, messages: pa.Table) -> pa.Table:
         async with self._search_lock:
@@ -348,7 +352,7 @@ class ImportRunner:
             await self._stores.table.ingest(name, _build_ingestion_tag(job, number))
         await self._store_rejected_rows(job, step)
         result = ImportStep(
-            position=step.position,
+            position=step.next_position,
             rows=step.rows,
             accepted=accepted,
             duplicates=step.duplicates,
@@ -383,12 +387,12 @@ class ImportRunner:
             await self._runtime.run_in_thread(write_table_file, path, source, messages, self._stores.table_compression)
             await self._stores.blobs.upload(build_step_blob_name(job.id, number), path)
 
-    async def _complete_open_step(self, job: Job) -> None:
-        """Store the remaining rows of an ended import's open step; do nothing if there is no such step."""
+    async def _complete_partly_stored_step(self, job: Job) -> None:
+        """Store the remaining rows of an ended import's partly stored step; do nothing if there is no such step."""
         current = await self._stores.jobs.get(job.id)
-        if current is None or current.is_unfinished or current.open_step_number is None:
+        if current is None or current.is_unfinished or current.partly_stored_step_number is None:
             return
-        number, source = current.open_step_number, await self._build_import_source(current)
+        number, source = current.partly_stored_step_number, await self._build_import_source(current)
         async with self._lane.occupy_slot(job.owner):
             # The reservation may have ended while other imports had their turns.
             await self._extend_reservation(job)

@@ -134,9 +134,9 @@ def test_a_repeated_import_step_counts_once() -> None:
 def test_the_open_step_of_an_ended_import_is_closed_without_counting_its_rows() -> None:
     """If an import ends during a step, the step remains open until its rows are stored, and its rows do not count."""
     ended = build_job(import_request=IMPORT).mark_step_open(0).finish(JobStatus.CANCELLED)
-    assert ended.open_step_number == 0
+    assert ended.partly_stored_step_number == 0
     assert ended.mark_step_closed(1) is ended
     for closed in (ended.mark_step_closed(0), ended.add_import_step_result(0, STEP)):
-        assert closed.open_step_number is None
+        assert closed.partly_stored_step_number is None
         assert closed.import_request == IMPORT
-    assert build_job().open_step_number is None
+    assert build_job().partly_stored_step_number is None

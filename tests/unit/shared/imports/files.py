@@ -49,7 +49,7 @@ def read_all_steps(reader: StepReader) -> list[StepRows]:
     position, row = 0, 1
     while (step := reader.read(position, row)) is not None:
         steps.append(step)
-        position, row = step.position, row + step.rows
+        position, row = step.next_position, row + step.rows
     return steps
 
 

@@ -149,7 +149,8 @@ def _measure_verification() -> Iterator[Figure]:
         for length, file in files.items():
             asyncio.run(_fill_chain(file, length))
         turns = [
-            {what: _measure_in_process(what, files[LONG]) for what in MEASUREMENTS} for _ in range(MEASUREMENT_TURNS)
+            {what: _measure_in_new_process(what, files[LONG]) for what in MEASUREMENTS}
+            for _ in range(MEASUREMENT_TURNS)
         ]
         best = {what: min(turn[what][0] for turn in turns) for what in MEASUREMENTS}
         detail = {
@@ -164,7 +165,7 @@ def _measure_verification() -> Iterator[Figure]:
         }
         yield Figure("chain_verify_vs_floor", best["floor"] / best["verify"], "ratio", at_least=0.6, detail=detail)
         grown = {
-            length: min(_measure_in_process("verify", files[length])[1] for _ in range(MEASUREMENT_TURNS))
+            length: min(_measure_in_new_process("verify", files[length])[1] for _ in range(MEASUREMENT_TURNS))
             for length in (SHORT, LONG)
         }
         memory = {
@@ -192,7 +193,7 @@ async def _fill_chain(file: Path, length: int) -> None:
     await store.close()
 
 
-def _measure_in_process(measurement: str, file: Path) -> tuple[float, float]:
+def _measure_in_new_process(measurement: str, file: Path) -> tuple[float, float]:
     """Run the function ``measurement`` in a new process; return its seconds and the growth of peak memory in MB."""
     command = [sys.executable, "-m", "bench.chain", measurement, str(file)]
     output = subprocess.run(command, check=True, capture_output=True, text=True).stdout

@@ -46,7 +46,7 @@ def measure_busy_service(file: Path, length: int) -> Iterator[Figure]:
         with run_service(folder=Path(made)) as running:
             ends = threading.Event()
             spent: list[float] = []
-            probe = threading.Thread(target=_probe_healthz, args=(running.url, ends, spent))
+            probe = threading.Thread(target=_call_healthz_repeatedly, args=(running.url, ends, spent))
             probe.start()
             try:
                 seconds = {name: _measure_request(running, *work) for name, work in _build_requests(length).items()}
@@ -79,7 +79,7 @@ def _measure_request(running: RunningService, path: str, body: object, min_recor
     return round(time.perf_counter() - started, 2)
 
 
-def _probe_healthz(url: str, stop_event: threading.Event, durations: list[float]) -> None:
+def _call_healthz_repeatedly(url: str, stop_event: threading.Event, durations: list[float]) -> None:
     while not stop_event.wait(PROBE_SECONDS):
         started = time.perf_counter()
         with urllib.request.urlopen(f"{url}/healthz", timeout=60) as reply:  # noqa: S310  our own

@@ -74,11 +74,11 @@ def is_unsent(cause: httpx.RequestError) -> bool:
     return isinstance(cause, _UNSENT)
 
 
-def find_error_after_lost_reply(method: str, headers: Mapping[str, str], error: ApiError) -> ApiError | None:
-    """Return the exception for a request that can change something, if the reply to one of its attempts was lost.
+def interpret_error_after_lost_reply(method: str, headers: Mapping[str, str], error: ApiError) -> ApiError | None:
+    """Convert the error of a request's last attempt, because the reply to an earlier attempt was lost.
 
-    The first attempt may have made the change and so caused the error: if the ETag no longer matches, the first attempt
-    or another caller changed the item.
+    The earlier attempt may have made the change that the request demands, and so caused the error: if the ETag no
+    longer matches, this attempt or another caller changed the item.
 
     Args:
         method: HTTP method of the request.

@@ -15,8 +15,8 @@ from oi.requests import (
     build_headers,
     can_change,
     find_error,
-    find_error_after_lost_reply,
     find_retry_delay,
+    interpret_error_after_lost_reply,
     is_safe_to_repeat,
     is_unsent,
     parse_json_reply,
@@ -139,7 +139,7 @@ class Transport:
         try:
             return self._send_with_token(method, path, **options)
         except ApiError as error:
-            failure = find_error_after_lost_reply(method, built, error) if error.is_outcome_unknown else error
+            failure = interpret_error_after_lost_reply(method, built, error) if error.is_outcome_unknown else error
             if failure is error:
                 error.is_outcome_unknown = False
                 raise

@@ -33,7 +33,11 @@ class Redeliveries:
         self._known = dict(_MARK.iter_unpack(together))
 
     def remove_if_known(self, mark: bytes) -> bool:
-        """Return whether a delivery repeats an earlier delivery; the earlier delivery is then forgotten."""
+        """Return True and delete the earlier delivery if the delivery with this mark repeats it; else return False.
+
+        Args:
+            mark: result of :func:`build_mark`, which identifies the delivery by its packet id and its message.
+        """
         packet_id, digest = _MARK.unpack(mark)
         if self._known.get(packet_id) != digest:
             return False

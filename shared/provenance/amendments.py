@@ -147,7 +147,20 @@ class Amendments:
         append_id: str = "",
         signer: DecisionSigner | None = None,
     ) -> AppendResult:
-        """Reject a pending amendment: append the rejection, with an optional reason; errors as for :meth:`approve`."""
+        """Reject a pending amendment: append the rejection to the audit chain.
+
+        Args:
+            chain: key of the audit chain with the amendments of one scope, such as a production line.
+            amendment: RecordID of the amendment.
+            rejector: principal who rejects; must not be the author of the amendment.
+            reason: reason of the rejection, which the record contains; None for a rejection without a reason.
+            creators: members who created the rejector's credential; they must not be the author either.
+            append_id: see :meth:`ChainLog.append`.
+            signer: signs the decision; None for a decision without a signature.
+
+        Raises:
+            WorkspaceError: the same errors as :meth:`approve`.
+        """
         members = {} if reason is None else {"RejectionReason": reason}
         decision = _Decision(chain, amendment, rejector, creators, AmendmentState.REJECTED, members)
         return await self._store_decision(decision, append_id, signer)
@@ -246,10 +259,12 @@ class Amendments:
 
 
 class _UnconfirmedError(Exception):
-    """Raised if a signature cannot be confirmed directly before its decision is appended.
+    """Error of :attr:`SigningSession.confirm`, which the check raises before a signed decision is appended.
 
-    This exception contains the error of the signature store. It fails only this append, and not the other appends of
-    the batch.
+    This class is no WorkspaceError, because one of the kind UNAVAILABLE would end the other appends of the batch, too.
+
+    Args:
+        error: error of :attr:`SigningSession.confirm`.
     """
 
     def __init__(self, error: WorkspaceError) -> None:

@@ -6,7 +6,7 @@ from dataclasses import fields
 from typing import Final
 
 from shared.interpreter import pause_garbage_collection
-from shared.provenance.chain_verification import ChainVerification, parse_content_time, to_rows
+from shared.provenance.chain_verification import ChainVerification, read_content_time, to_rows
 from shared.provenance.ports import ChainKey, ChainRecord, ChainStore, Row, RowStreams, Tip
 from shared.runtime import SYSTEM_RUNTIME, Runtime
 
@@ -107,4 +107,4 @@ async def read_last_record(store: ChainStore, chain: ChainKey, tip: Tip) -> Chai
 async def read_record_time(record: ChainRecord, runtime: Runtime) -> str:
     """Return the time in the content of a record; parse large content in a worker thread."""
     with pause_garbage_collection(len(record.canonical)):
-        return await runtime.run_in_thread_if_large(len(record.canonical), parse_content_time, record)
+        return await runtime.run_in_thread_if_large(len(record.canonical), read_content_time, record)

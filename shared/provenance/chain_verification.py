@@ -304,8 +304,8 @@ def describe_wrong_record_id(stated: object, here: str) -> str:
     return f"{stated} is stored in the place of {here}"
 
 
-def parse_content_time(record: ChainRecord) -> str:
-    """Parse the time in a record's content; return an empty string if the content has no time."""
+def read_content_time(record: ChainRecord) -> str:
+    """Return the time in a record's JSON content, as the text that is written there; an empty string if it has none."""
     value = parse_if_canonical(record.canonical)
     return get_record_time(value) if type(value) is dict else ""
 

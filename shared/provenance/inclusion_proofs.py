@@ -51,10 +51,13 @@ class InclusionProofs:
         return MerkleInclusionProof(sequence - 1, self._size, hashes)
 
     async def can_prove(self, sequences: Sequence[int]) -> bool:
-        """Return whether the proofs of these records, in ascending order, can be computed from the stored hashes.
+        """Return whether :meth:`prove` succeeds for these records, which depends on the stored hashes of the chain.
 
-        The proofs of all records in one subtree are computed from the same stored hashes, so this method proves only
-        the first record in each subtree.
+        The records are divided into subtrees of :data:`SUBTREE_LEAVES` records. The proofs of all records in one
+        subtree need the same stored hashes, so this method tries only one record of each subtree.
+
+        Args:
+            sequences: sequence numbers of the records, in ascending order.
 
         Raises:
             WorkspaceError: UNAVAILABLE if the store does not respond.

@@ -106,7 +106,13 @@ def build_key_name(workspace: str) -> str:
 
 
 def build_origin(workspace: str, target: str, scope_key: str = "") -> str:
-    """Return the origin line of a chain's checkpoints: the name of the signing key, the target, and any scope."""
+    """Return the origin (first line) of a chain's checkpoints, such as ``oi-provenance/plant/DomainEvents/line-1``.
+
+    Args:
+        workspace: name of the workspace, from which the name of the signing key is built (:func:`build_key_name`).
+        target: target of the chain.
+        scope_key: scope key of the chain, which is percent-encoded; empty for a chain without a scope.
+    """
     scope = f"/{quote(scope_key, safe='')}" if scope_key else ""
     return f"{build_key_name(workspace)}/{target}{scope}"
 

@@ -166,12 +166,12 @@ class AuditOverview:
             by_chain.setdefault(entry.place.chain, []).append(format_record_id(entry.place.sequence))
         places = asyncio.Semaphore(_READS_AT_ONCE)
 
-        async def list_decided_amendments(chain: ChainKey, amendments: list[str]) -> set[tuple[ChainKey, str]]:
+        async def find_decided_amendments(chain: ChainKey, amendments: list[str]) -> set[tuple[ChainKey, str]]:
             async with places:
                 found = await look_up_indexed_decisions(self._store, chain, amendments, runtime=self._runtime)
             return {(chain, amendment) for amendment in found}
 
-        groups = await asyncio.gather(*(list_decided_amendments(chain, names) for chain, names in by_chain.items()))
+        groups = await asyncio.gather(*(find_decided_amendments(chain, names) for chain, names in by_chain.items()))
         decided = set().union(*groups)
         stale = [one for one in entries if (one.place.chain, format_record_id(one.place.sequence)) in decided]
         if stale:

@@ -134,7 +134,9 @@ class WindowScheduler:
         await asyncio.wait((answer,), timeout=self._options.result_timeout)
         # The verification continues after this window, with or without its result.
         del self._answers[number]
-        return answer.done() and answer.result().extend_verification(verification, self._compute_window_end(number))
+        return answer.done() and answer.result().advance_verification_if_valid(
+            verification, self._compute_window_end(number)
+        )
 
     def find_window_end(self, sequence: int) -> int:
         """Return the last sequence number of the window that contains the record after ``sequence``."""

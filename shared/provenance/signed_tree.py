@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from shared.errors import Kind, WorkspaceError
 from shared.provenance.chain_reading import verify_sequentially
-from shared.provenance.chain_verification import ChainVerification, parse_content_time
+from shared.provenance.chain_verification import ChainVerification, read_content_time
 from shared.provenance.hash_rule import (
     compute_digest,
     compute_genesis_hash,
@@ -114,7 +114,7 @@ async def _read_last_covered_time(store: ChainStore, chain: ChainKey, covered: S
         raise build_checkpoint_refused_error(
             f"The chain was changed after its last checkpoint was signed: record {format_record_id(place)} differs."
         )
-    time = parse_content_time(record)
+    time = read_content_time(record)
     if not is_record_time(time):
         raise build_checkpoint_refused_error(
             f"The chain is broken, so its checkpoint was not signed: {describe_invalid_time(format_record_id(place))}."

@@ -312,12 +312,12 @@ class ChainVerifier:
         if tip.sequence and tip.hash != verification.last_hash:
             last = format_record_id(tip.sequence)
             return ChainFault(last, f"the Hash of {last} differs from the Hash in the head item")
-        beyond = await self._find_past_head_fault(chain, verification)
+        beyond = await self._find_fault_beyond_head(chain, verification)
         if beyond is None and misplaced is not None:
             return _build_misplaced_record_fault(tip.sequence + 1)
         return beyond or await find_orphans(self._store, chain, verification.genesis, tip)
 
-    async def _find_past_head_fault(self, chain: ChainKey, verification: ChainVerification) -> ChainFault | None:
+    async def _find_fault_beyond_head(self, chain: ChainKey, verification: ChainVerification) -> ChainFault | None:
         """Return a fault if a record exists after the last one that the head item states; else a known fork or None.
 
         A concurrent append advances the head item, so the head item is read again.
@@ -325,17 +325,17 @@ class ChainVerifier:
         after = (await self._store.read_tip(chain)).sequence
         page = await self._store.read(chain, after, limit=PAGE_RECORDS, max_bytes=PAGE_BYTES)
         head = (await self._store.read_tip(chain)).sequence
-        past_head = [record for record in page.records if record.sequence > head]
-        for record in past_head[:MAX_BRANCHES]:
+        beyond_head = [record for record in page.records if record.sequence > head]
+        for record in beyond_head[:MAX_BRANCHES]:
             fault = await self._find_fork_fault(
-                chain, verification, _build_past_head_fault(record, verification.last_hash)
+                chain, verification, _build_fault_beyond_head(record, verification.last_hash)
             )
             if fault is not None and fault.is_fork:
                 verification.fork = verification.fork or fault
                 break
-        if not past_head or (verification.fork is not None and verification.fork.broken_at == past_head[0].hash):
+        if not beyond_head or (verification.fork is not None and verification.fork.broken_at == beyond_head[0].hash):
             return verification.fork
-        return _build_past_head_fault(past_head[0], verification.last_hash)
+        return _build_fault_beyond_head(beyond_head[0], verification.last_hash)
 
 
 def _build_misplaced_record_fault(following: int) -> ChainFault:
@@ -343,8 +343,8 @@ def _build_misplaced_record_fault(following: int) -> ChainFault:
     return ChainFault(here, f"a record with an invalid sequence number is stored before {here}")
 
 
-def _build_past_head_fault(record: ChainRecord, last_hash: str) -> ChainFault:
-    """Build the fault of a record after the chain's stated end.
+def _build_fault_beyond_head(record: ChainRecord, last_hash: str) -> ChainFault:
+    """Build the fault of a record after the chain's end, as the head item states it.
 
     The fault contains the record's PreviousHash if the record is possibly part of a fork.
     """

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Final, Protocol, runtime_checkable
 
 from shared.provenance.chain_reading import verify_sequentially
-from shared.provenance.chain_verification import ChainVerification, parse_content_time
+from shared.provenance.chain_verification import ChainVerification, read_content_time
 from shared.provenance.hash_rule import is_record_time
 from shared.provenance.ports import ChainKey, ChainStore
 from shared.runtime import SYSTEM_RUNTIME, Runtime
@@ -60,21 +60,21 @@ class WindowResult:
     nodes: tuple[str, ...] = ()
     signed: tuple[int, int] = (0, 0)
 
-    def extend_verification(self, verification: ChainVerification, last: int) -> bool:
-        """Continue a verification at the window's end, if the window is valid and follows the last verified record.
+    def advance_verification_if_valid(self, verification: ChainVerification, window_end: int) -> bool:
+        """Advance a verification to the window's end, if the window is valid and follows the last verified record.
 
         Args:
             verification: state of the verification, which is changed.
-            last: sequence number at which the window must end.
+            window_end: sequence number of the record with which the window must end.
 
         Returns:
-            True if the verification was advanced.
+            Whether the verification was advanced.
         """
-        fits = (self.last, self.start_hash, self.start_time) == (last, verification.last_hash, verification.time)
+        fits = (self.last, self.start_hash, self.start_time) == (window_end, verification.last_hash, verification.time)
         if not (self.is_valid and fits and verification.fault is None):
             return False
         verification.sequence, verification.last_hash, verification.previous_hash, verification.time = (
-            last,
+            window_end,
             self.hash,
             self.previous_hash,
             self.time,
@@ -128,7 +128,7 @@ async def verify_window(store: ChainStore, request: WindowRequest, runtime: Runt
     page = await store.read(request.chain, request.first - 2, limit=1, max_bytes=1)
     if not page.records:
         return WindowResult()
-    before, since = page.records[0].hash, parse_content_time(page.records[0])
+    before, since = page.records[0].hash, read_content_time(page.records[0])
     if not is_record_time(since):
         return WindowResult()
     verification = ChainVerification(before, request.leaves, sequence=request.first - 1, time=since)

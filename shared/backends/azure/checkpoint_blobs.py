@@ -73,10 +73,10 @@ class BlobCheckpointStore:
         await _call_and_convert_errors(lambda: self._open_state_blob(name).upload_blob(state, overwrite=True))
 
     async def load_working_state(self, name: str) -> bytes | None:
-        async def download_state() -> bytes:
+        async def download_working_state() -> bytes:
             return await (await self._open_state_blob(name).download_blob()).readall()
 
-        return await _call_and_convert_errors(lambda: _call_or_return_none_if_missing(download_state))
+        return await _call_and_convert_errors(lambda: _call_or_return_none_if_missing(download_working_state))
 
     async def close(self) -> None:
         """Close the connections to the storage account."""

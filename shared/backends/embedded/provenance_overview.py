@@ -129,15 +129,15 @@ class SqliteChainOverview:
     async def list_pending_amendments(
         self, after: PendingPlace | None, limit: int, max_bytes: int
     ) -> Sequence[PendingEntry]:
-        def select_pending(connection: sqlite3.Connection) -> list[PendingEntry]:
+        def select_entries(connection: sqlite3.Connection) -> list[PendingEntry]:
             return _select_pending_entries(connection, after, limit, max_bytes)
 
-        return await self._run_read(select_pending)
+        return await self._run_read(select_entries)
 
     async def remove_pending_entries(self, entries: Sequence[PendingEntry]) -> None:
         places = [entry.place for entry in entries]
 
-        def delete_pending(connection: sqlite3.Connection) -> None:
+        def delete_entries(connection: sqlite3.Connection) -> None:
             for place in places:
                 number = find_chain_number(connection, place.chain)
                 sql = "DELETE FROM pending_amendments WHERE chain = ? AND sequence = ?"
@@ -146,7 +146,7 @@ class SqliteChainOverview:
                 connection.execute(sql, (removed, number))
 
         if places:
-            await self._run_write(delete_pending)
+            await self._run_write(delete_entries)
 
     async def save_checkpoint_sizes(self, sizes: Mapping[ChainKey, int]) -> None:
         def update_sizes(connection: sqlite3.Connection) -> None:

@@ -22,7 +22,7 @@ async def test_a_valid_window_continues_a_verification(ledger: Ledger) -> None:
     """A verification that uses a window's result has the state of one that verified the window itself."""
     result = await verify_window(ledger.store, WindowRequest(PLATFORM, FIRST, LAST, LAST))
     with_window, alone = [await verify_before_window(ledger, LAST) for _ in range(2)]
-    assert result.extend_verification(with_window, LAST)
+    assert result.advance_verification_if_valid(with_window, LAST)
     await verify_sequentially(ledger.store, PLATFORM, alone, LAST)
     assert with_window == alone
 
@@ -32,7 +32,7 @@ async def test_a_window_after_a_different_record_is_not_used(ledger: Ledger) -> 
     result = await verify_window(ledger.store, WindowRequest(PLATFORM, FIRST, LAST, 0))
     verification = await verify_before_window(ledger)
     verification.last_hash = "0" * 64
-    assert not result.extend_verification(verification, LAST)
+    assert not result.advance_verification_if_valid(verification, LAST)
     assert verification.sequence == FIRST - 1
 
 

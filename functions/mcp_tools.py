@@ -268,8 +268,9 @@ def _to_query_pairs(values: Mapping[str, Any], types: Mapping[str, str]) -> list
         types: JSON type by the name of the argument, ``string`` or ``integer``.
 
     Raises:
-        WorkspaceError: INVALID with the name of each argument that does not have its type in ``types``. The text of
-            such a value in a query string could mean another value.
+        WorkspaceError: INVALID with the name of each argument that does not have its type in ``types``. Such a value is
+            not converted to text, because the operation would accept the text as another value: the boolean ``true``
+            would become the string ``"true"``.
     """
     texts = {name: _to_query_text(value, types[name]) for name, value in values.items()}
     wrong = [name for name, text in texts.items() if text is None]

@@ -44,7 +44,7 @@ class OpenApiKey:
     Attributes:
         operations: names of the operations that the caller may use.
         server: URL of the service.
-        connections: connections to which the caller's credential is bound; None if it is not bound.
+        connections: the only connections whose telemetry the caller may send; None without this limit.
     """
 
     operations: frozenset[str]

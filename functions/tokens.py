@@ -15,6 +15,7 @@ from pydantic import (
     Field,
     StrictInt,
     StringConstraints,
+    ValidationInfo,
     WithJsonSchema,
     field_validator,
     model_validator,
@@ -103,10 +104,12 @@ class NewKeyBody(BaseModel):
 
     @field_validator("connections", "devices", mode="before")
     @classmethod
-    def reject_null(cls, value: Any) -> Any:
-        """Reject null. To create a key without a binding, which has more rights, the caller must omit the property."""
+    def reject_null(cls, value: Any, info: ValidationInfo) -> Any:
+        """Reject null. To create a key without this restriction, the caller must omit the property."""
         if value is None:
-            raise ValueError("must be a list; omit it for a key that is not bound")
+            raise ValueError(
+                f"must be a list; omit it to create a key that is not restricted to certain {info.field_name}"
+            )
         return value
 
     @model_validator(mode="after")
@@ -120,7 +123,7 @@ class NewKeyBody(BaseModel):
 
     @property
     def binding(self) -> TelemetryBinding | None:
-        """Connections and devices to which the new key is bound; None for a key that is not bound."""
+        """Connections and devices to which the new key is restricted; None for a key without this restriction."""
         if self.connections is None:
             return None
         return TelemetryBinding(tuple(self.connections), None if self.devices is None else tuple(self.devices))

@@ -295,7 +295,12 @@ def _check_cross_partition_query(request: CosmosRequest, statement: SqlStatement
             " x-ms-documentdb-query-enablecrosspartition to true.",
         )
     if not statement.can_concatenate_results:
-        raise CosmosError(400, "The provided cross partition query can not be directly served by the gateway.", 1004)
+        raise CosmosError(
+            400,
+            "The provided cross partition query can not be directly served by the gateway."  # the text of Cosmos DB
+            " ORDER BY, TOP, OFFSET and aggregates require a partition key, or a client that runs the query plan.",
+            1004,
+        )
 
 
 def _parse_query(request: CosmosRequest) -> SqlStatement:

@@ -44,6 +44,11 @@ class SortIndex:
 
 
 def build_sort_entry(value: Any, number: int) -> SortEntry:
-    """Build the index entry of an item; all arrays have the same sort position, and so have all objects."""
+    """Build the index entry of an item.
+
+    Args:
+        value: the item's value at the path of the index. All arrays are sorted as equal, and so are all objects.
+        number: creation number of the item, by which items with equal values are sorted.
+    """
     kind = get_type_rank(value)
     return (kind, value if 1 < kind <= _LAST_WITH_ORDER else 0, number)

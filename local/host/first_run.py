@@ -118,7 +118,7 @@ ACTOR = "local-host"
 _SEEDING_LOG = get_logger("first-run")
 
 
-async def prepare_data_dir(settings: Settings, workspace_file: Path) -> QueryChecks:
+async def seed_data_dir_and_build_query_checks(settings: Settings, workspace_file: Path) -> QueryChecks:
     """Store a workspace document in an empty data directory and issue API keys, or complete an interrupted first start.
 
     Args:

@@ -185,7 +185,7 @@ class Host:
         )
         checks = None
         if self._options.workspace_file is not None:
-            checks = await _seed_workspace(self._options.workspace_file)
+            checks = await _seed_workspace_and_build_query_checks(self._options.workspace_file)
         timers = self._start_timers(triggers)
         hub = self._start_event_hubs(triggers, host_json, stack)
         admin = Admin(triggers.functions, {name: timer.run_now for name, timer in timers.items()})
@@ -391,12 +391,13 @@ async def _release_stream_reservations() -> None:
         await services.close()
 
 
-async def _seed_workspace(workspace_file: Path) -> "QueryChecks":
+async def _seed_workspace_and_build_query_checks(workspace_file: Path) -> "QueryChecks":
+    """Store the workspace document at the first start; return the checks of the workspace's queries, to be started."""
     from local.host import first_run  # noqa: PLC0415  the settings are complete only now
     from shared.settings import settings  # noqa: PLC0415  as above
 
     try:
-        return await first_run.prepare_data_dir(settings(), workspace_file)
+        return await first_run.seed_data_dir_and_build_query_checks(settings(), workspace_file)
     except (OSError, ValueError) as error:
         raise StartError(f"the workspace cannot be seeded from {workspace_file}: {error}") from None
 

@@ -28,7 +28,7 @@ _LOG = get_logger("alerts")
 class Notifications:
     """Publisher of the webhook events and audit events about stored alerts.
 
-    An alert's marks name the events that are not yet published.
+    ``Alert.marks`` has a mark for each event about the alert that is not yet published.
 
     Each event can be published twice without effect: the outbox and the audit log recognise the event's key.
 
@@ -56,7 +56,7 @@ class Notifications:
         self._runtime = runtime
 
     async def publish_marked_events(self, record: RuleRecord) -> RuleRecord | None:
-        """Publish the events that the marks of a rule's alerts request, remove the marks, and return the new record.
+        """Publish the unpublished events about a rule's alerts, remove their marks, and return the new record.
 
         Return None if another process changed the record meanwhile; the marks then stay, and the scheduler publishes
         the events again.
@@ -97,7 +97,7 @@ class Notifications:
 
 
 def _clear_notification_marks(alerts: Iterable[Alert]) -> tuple[list[Alert], tuple[Alert, ...]]:
-    """Remove the marks of alerts; return the alerts that had marks, and the alerts that are still active."""
+    """Remove the marks, whose events are published; return the alerts that had marks, and the alerts still active."""
     puts = {alert.id: alert.copy_without_marks(*Mark) for alert in alerts if alert.marks}
     return list(puts.values()), tuple(alert for old in alerts if (alert := puts.get(old.id, old)).is_active)
 
@@ -105,7 +105,7 @@ def _clear_notification_marks(alerts: Iterable[Alert]) -> tuple[list[Alert], tup
 def build_webhook_events(alert: Alert) -> Iterator[WebhookEvent]:
     """Yield the webhook events about an alert that are not yet published, in the order of its changes of state.
 
-    The alert's marks name these events.
+    ``alert.marks`` has a mark for each event about the alert that is not yet published.
     """
     for mark, at in ((Mark.FIRING, alert.fired_at), (Mark.RESOLVED, alert.resolved_at)):
         if mark in alert.marks and at is not None:

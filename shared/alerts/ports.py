@@ -16,7 +16,8 @@ class RuleRecord:
     Attributes:
         rule: lookup (id in URLs) of the alert rule.
         state: result of the newest evaluation; None before the first one.
-        alerts: the pending and firing alerts, and resolved alerts with marks.
+        alerts: the pending and firing alerts, and the resolved alerts about which an event is not yet published (alerts
+            with marks).
         token: opaque token of the stored version; empty if nothing is stored.
     """
 

@@ -132,7 +132,7 @@ class ApiKey:
         creators: members, other than the principal, who may know the secret: the creator of the key, and the creators
             of the credential that was used to create it. None if they are unknown, because an earlier version of the
             service created the key, or the key with which it was created.
-        binding: connections and devices to which the key is bound; None for a key that is not bound.
+        binding: the only connections and devices whose telemetry the key may send; None for a key without this limit.
     """
 
     key_id: str
@@ -231,7 +231,7 @@ class DelegatedGrants(Protocol):
         Args:
             credential_id: id of the token or API key, which is being revoked.
             actor: id of the member who revokes the token or key.
-            used_credential: credential of that member, for the audit events.
+            used_credential: credential with which that member sent the request, for the audit events.
         """
         ...
 

@@ -48,7 +48,7 @@ class Principal:
         credential_id: id of the API key, ``jti`` of the token, or Entra ID's id of the token or user; empty for a
             sign-in link.
         expires_at: expiry of the credential; None if it does not expire.
-        binding: connections and devices to which the credential is bound; None if it is not bound.
+        binding: the only connections and devices whose telemetry the caller may send; None without this limit.
         client_id: OAuth client that acts for the member with the member's consent; empty if the member acts.
         sign_in: sign-in of the person from which the token descends; it has no time if the time is unknown or the
             credential is not a token.
@@ -84,7 +84,7 @@ class Principal:
         return {"via": self.via, "credentialId": self.credential_id or None}
 
     def require_no_connection_binding(self) -> None:
-        """Check that the credential is not bound to connections; a device key must not manage credentials.
+        """Check that the credential is not restricted to certain connections; a device key must not manage credentials.
 
         Raises:
             WorkspaceError: FORBIDDEN ``CREDENTIAL_BOUND``.

@@ -55,17 +55,16 @@ class TelemetryBinding:
         if self.devices is None:
             return
         checked = dict[str, bool]()
-        for place, sent in devices:
+        for position, sent in devices:
             device = default if sent is None else sent
             if device not in checked:
                 checked[device] = any(fnmatchcase(device, pattern) for pattern in self.devices)
             if not checked[device]:
                 origin = DEFAULT_DEVICE if sent is None else ""
-                detail = (
-                    f"{_describe_position(place)}this credential is not bound to the device {device[:256]!r}{origin}."
-                )
+                place = _describe_message_position(position)
+                detail = f"{place}this credential is not bound to the device {device[:256]!r}{origin}."
                 detail = detail[:1].upper() + detail[1:]
-                raise WorkspaceError(Kind.FORBIDDEN, "DEVICE_NOT_ALLOWED", detail, field=place or "body")
+                raise WorkspaceError(Kind.FORBIDDEN, "DEVICE_NOT_ALLOWED", detail, field=position or "body")
 
     def to_claims(self) -> dict[str, list[str]]:
         """Convert the binding to claims of a token; :func:`binding_from_claims` parses them."""
@@ -78,7 +77,7 @@ class TelemetryBinding:
 
 
 def binding_from_claims(payload: Mapping[str, Any]) -> TelemetryBinding | None:
-    """Parse the binding in the claims of a token; return None if the token is not bound.
+    """Parse the binding in the claims of a token; return None if the token has no binding.
 
     Raises:
         ValueError: if a claim is not a list of strings; such a token must not be treated as unbound.
@@ -103,8 +102,8 @@ def _parse_texts(value: Any) -> tuple[str, ...]:
     return tuple(value)
 
 
-def _describe_position(place: str) -> str:
+def _describe_message_position(position: str) -> str:
     """Return the start of an error message, such as ``message [3]: `` or ``line 4: ``; empty for an empty position."""
-    if not place:
+    if not position:
         return ""
-    return f"message {place}: " if place.startswith("[") else f"{place}: "
+    return f"message {position}: " if position.startswith("[") else f"{position}: "

@@ -46,7 +46,8 @@ class Claims:
         subject: ``sub``; None for a service's token, which has no user identity.
         username: ``Username``: id of the team member who owns the token.
         rights: ``AccessRights`` at the time of issue.
-        binding: ``Connections`` and ``Devices``; None if the token is not bound.
+        binding: claims ``Connections`` and ``Devices``, the only ones whose telemetry the token may send; None without
+            this limit.
         client_id: ``client_id``: OAuth client to which the member delegated the rights; empty if there is none.
         sign_in: ``auth_time``, ``amr`` and ``sid``.
         personal: ``Personal``: False if another person created the API key from which the token descends.

@@ -270,7 +270,7 @@ def _merge_files(hour: ArchiveHour, files: list[Path], target: Path) -> None:
 def _merge_short_rows(
     engine: "duckdb.DuckDBPyConnection", hour: ArchiveHour, files: list[Path], target: Path, summary: BlobSummary
 ) -> None:
-    """Merge the files of an hour whose rows DuckDB can sort together with their texts."""
+    """Merge the files of an hour whose rows, including their texts, DuckDB can sort in memory."""
     rows_query = build_rows_query(build_parquet_source(files), COLUMNS, overlapping=hour.can_have_duplicate_rows)
     query = f"{rows_query} ORDER BY {ROW_ORDER}"
     rows = min(GROUP_ROWS, GROUP_BYTES // max(1, hour.longest_row_size or 0))
@@ -282,9 +282,9 @@ def _merge_short_rows(
 def _merge_long_rows(
     engine: "duckdb.DuckDBPyConnection", hour: ArchiveHour, files: list[Path], target: Path, summary: BlobSummary
 ) -> None:
-    """Merge the files of an hour whose rows DuckDB cannot sort together with their texts.
+    """Merge the files of an hour whose rows contain texts that are too long for DuckDB to sort the rows in memory.
 
-    The long texts are written to a file, and DuckDB sorts short rows that refer to them.
+    The long texts are written to a file. Then DuckDB sorts short rows, which refer to the texts in the file.
     """
     columns_in_table = long_texts.UNSPILLED_COLUMNS
     with long_texts.LongTextSpill(engine, target.parent, LONG, columns_in_table) as spill:

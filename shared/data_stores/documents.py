@@ -89,7 +89,7 @@ class Documents:
             if continuation_token is None
             else await tokens.read(found.table, partition, continuation_token, all_partitions=all_partitions)
         )
-        found.check_account_grants_access()
+        found.require_document_access()
         page = await self._store.list(found.table, partition, limit, after, all_partitions=all_partitions)
         if page.position is None:
             return DocumentListing(page.texts, None)
@@ -128,7 +128,7 @@ class Documents:
         partition = read_partition_key(document, found.partition_key_path)
         if isinstance(partition, Missing):
             raise _build_missing_partition_key_error(found.partition_key_path)
-        found.check_account_grants_access()
+        found.require_document_access()
         key = DocumentKey(draft.key.id, partition)
         etag = await self._store.create(found.table, key, draft.text)
         return WrittenDocument(key, StoredDocument(draft.text, etag), found.partition_key_path)
@@ -158,7 +158,7 @@ class Documents:
         )
         found = await self._tables.find_exposed_table(address, Verb.REPLACE)
         written = _check_replacement(found, draft, read_partition_key(document, found.partition_key_path), partition)
-        found.check_account_grants_access()
+        found.require_document_access()
         etag = await self._find_required_etag(found.table, written.key, condition)
         return StoredDocument(written.text, await self._store.replace(found.table, written.key, written.text, etag))
 
@@ -208,7 +208,7 @@ def _build_document_key(exposed: ExposedTable, document_id: str, partition: Part
         if exposed.partition_key_path != ID_PATH:
             raise _build_missing_partition_key_error(exposed.partition_key_path)
         partition = document_id
-    exposed.check_account_grants_access()
+    exposed.require_document_access()
     return DocumentKey(document_id, partition)
 
 

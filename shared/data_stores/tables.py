@@ -40,8 +40,8 @@ class ExposedTable:
         """Partition key path of the table, such as ``/line``."""
         return self.table.container.partition_key_path
 
-    def check_account_grants_access(self) -> None:
-        """Check that the Cosmos DB account grants access to documents.
+    def require_document_access(self) -> None:
+        """Require that the Cosmos DB account grants the service access to documents.
 
         Raises:
             WorkspaceError: FORBIDDEN ``DATA_PLANE_FORBIDDEN``.

@@ -155,14 +155,18 @@ def remove_repeated_selections(document: DocumentNode) -> DocumentNode:
 class _SelectionMerger:
     """Merger of repeated GraphQL selections.
 
-    The merger gives equal selections equal numbers, so that they are quickly compared.
+    The merger assigns a number to each selection. Equal selections get the same number, so they are quickly compared.
     """
 
     def __init__(self) -> None:
         self._numbers: dict[object, int] = {}
 
     def merge(self, node: Any) -> tuple[Any, int]:
-        """Remove repeated subselections of a definition or selection; return the result and its number."""
+        """Remove repeated subselections of a definition or selection.
+
+        Returns:
+            The definition or selection without repetitions, and a number that is equal for equal ones.
+        """
         subselections: SelectionSetNode | None = getattr(node, "selection_set", None)
         if subselections is None:
             return node, self._assign_number((*_build_selection_key(node), None))

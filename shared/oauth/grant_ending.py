@@ -61,7 +61,8 @@ class GrantEnder:
             grant_id: id of the grant; an unknown grant is ignored.
             reason: reason for the end, for the audit event.
             actor: id of the member who ends the grant, for the audit event.
-            used_credential: credential of the actor, for the audit event; None if the service ends the grant.
+            used_credential: credential with which the actor sent the request, for the audit event; None if the service
+                ends the grant.
         """
         while (stored := await self._store.find_grant(grant_id)) is not None:
             if stored.grant.end is not None:
@@ -73,7 +74,13 @@ class GrantEnder:
     async def end_grants_of_credential(
         self, credential_id: str, actor: str, used_credential: Mapping[str, Any] | None
     ) -> None:
-        """End all grants whose consent was given with a token or API key that is being revoked."""
+        """End all grants whose consent was given with a token or API key that is being revoked.
+
+        Args:
+            credential_id: id of the token or API key that is being revoked.
+            actor: id of the member who revokes it, for the audit events.
+            used_credential: credential with which that member sent the request, for the audit events.
+        """
         for grant in await self._store.list_grants_of_credential(credential_id):
             await self.end(grant.grant_id, EndReason.CREDENTIAL, actor, used_credential)
 

@@ -80,20 +80,20 @@ class Readiness:
         if not self._is_fresh():
             async with self._lock:
                 if not self._is_fresh():
-                    self._failing = await self._run_probes()
+                    self._failing = await self._find_failing_dependencies()
                     self._checked_at = self._runtime.monotonic()
         return list(self._failing)
 
     def _is_fresh(self) -> bool:
         return self._runtime.monotonic() - self._checked_at < self.cache_seconds
 
-    async def _run_probes(self) -> list[str]:
+    async def _find_failing_dependencies(self) -> list[str]:
         probes = {**self._probes(), **_host_probes}
-        results = await asyncio.gather(*(_probe_succeeds(name, probe) for name, probe in probes.items()))
+        results = await asyncio.gather(*(_is_dependency_ready(name, probe) for name, probe in probes.items()))
         return [name for name, succeeded in zip(probes, results, strict=True) if not succeeded]
 
 
-async def _probe_succeeds(name: str, probe: Probe) -> bool:
+async def _is_dependency_ready(name: str, probe: Probe) -> bool:
     try:
         async with asyncio.timeout(READY_SECONDS):
             await probe()

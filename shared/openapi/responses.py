@@ -107,9 +107,10 @@ def _build_problem_schema(status: int, codes: Sequence[str]) -> Schema:
 
 
 def build_example_name(code: str, status: int) -> str:
-    """Return the name of an error's example under ``components``.
+    """Return the name of an error's example under ``components``: the code, or the code and the status.
 
-    The name contains the status, except for the first status of the code.
+    If replies with several statuses have the code, only the name for the code's first status in
+    :data:`ERROR_CODES` is without a status.
     """
     return code if status == ERROR_CODES[code].statuses[0] else f"{code}.{status}"
 

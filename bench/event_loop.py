@@ -46,8 +46,8 @@ class HealthzProbe:
 
 
 @contextmanager
-def run_probe(url: str) -> Iterator[HealthzProbe]:
-    """Context manager: another process calls ``/healthz`` repeatedly while the ``with`` block runs; yield the probe."""
+def run_healthz_probe(url: str) -> Iterator[HealthzProbe]:
+    """Context manager: another process calls ``/healthz`` repeatedly while the ``with`` block runs; yield its calls."""
     command = [sys.executable, "-m", "bench.healthz_probe", url]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         try:
@@ -62,7 +62,7 @@ def measure_event_loop() -> Iterator[Figure]:
     Measure how long ``/healthz`` is without a reply during each.
     """
     chosen = os.environ.get("EVENT_LOOP_ONLY", "")
-    with run_service() as running, run_probe(running.url) as probe:
+    with run_service() as running, run_healthz_probe(running.url) as probe:
         time.sleep(_QUIET_SECONDS)
         quiet = probe.find_longest_call(time.monotonic() - _QUIET_SECONDS, time.monotonic())
         longest: dict[str, float] = {}

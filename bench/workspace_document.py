@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-from bench.event_loop import run_probe
+from bench.event_loop import run_healthz_probe
 from bench.figures import Figure
 from bench.memory import read_resident_mb
 from bench.running import RunningService, request_token, run_service
@@ -29,8 +29,8 @@ def measure_workspace_document() -> Iterator[Figure]:
 
     How long ``/healthz`` is blocked is measured in a second run, because this measurement itself costs time.
     """
-    quiet = _measure_document(probed=False)
-    probed = _measure_document(probed=True)
+    quiet = _measure_document(calls_healthz=False)
+    probed = _measure_document(calls_healthz=True)
     detail = {"bodyBytes": quiet.body_bytes, "connections": CONNECTIONS, "queries": QUERIES}
     yield Figure("workspace_document_plan", quiet.plan_seconds, "s", at_most=2, detail=detail)
     yield Figure("workspace_document_apply", quiet.apply_seconds, "s", at_most=10)
@@ -41,7 +41,7 @@ def measure_workspace_document() -> Iterator[Figure]:
 
 @dataclass(frozen=True, slots=True)
 class _DocumentRun:
-    """Measurements of the planning and application of the document in one service."""
+    """Measurements of the planning and application of the workspace document in one service."""
 
     body_bytes: int
     plan_seconds: float
@@ -51,11 +51,11 @@ class _DocumentRun:
     apply_blocked: float
 
 
-def _measure_document(*, probed: bool) -> _DocumentRun:
-    """Plan and apply the document in a new service; if ``probed``, also measure how long ``/healthz`` is blocked."""
+def _measure_document(*, calls_healthz: bool) -> _DocumentRun:
+    """Plan and apply the document in a new service; optionally measure how long ``/healthz`` is blocked meanwhile."""
     with ExitStack() as stack:
         running = stack.enter_context(run_service())
-        probe = stack.enter_context(run_probe(running.url)) if probed else None
+        probe = stack.enter_context(run_healthz_probe(running.url)) if calls_healthz else None
         headers = {"Authorization": f"Bearer {request_token(running.url, running.folder, ADMINISTRATOR)}"}
         body = json.dumps(_build_document(_send_request(running, "GET", ROUTE, headers))).encode()
         idle = read_resident_mb(running.pid)

@@ -68,10 +68,10 @@ async def _check_scopes_query(call: Call[ScopesQuery], faults: ValidationErrors)
     _SCOPES_CURSOR.collect_errors(faults, call.query.cursor, call.query.filters)
 
 
-async def _check_pending_query(call: Call[PageQuery], faults: ValidationErrors) -> None:
+async def _check_pending_amendments_query(call: Call[PageQuery], faults: ValidationErrors) -> None:
     if faults.has_valid_fields("cursor"):
         with faults.collect():
-            parse_pending_cursor(call.query.cursor)
+            parse_pending_amendments_cursor(call.query.cursor)
 
 
 @GROUP.endpoint(
@@ -106,23 +106,25 @@ async def list_scopes(call: Call[ScopesQuery]) -> Reply:
     right=AccessRight.AMENDMENT_READ,
     feature=PROVENANCE,
     query=PageQuery,
-    check=_check_pending_query,
+    check=_check_pending_amendments_query,
     docs=replies.PENDING_LISTED,
 )
 async def list_pending_amendments(call: Call[PageQuery]) -> Reply:
     """Return the pending amendments of all audit chains, oldest first."""
     page = await services().provenance.overview.list_pending_amendments(
-        parse_pending_cursor(call.query.cursor), call.query.limit
+        parse_pending_amendments_cursor(call.query.cursor), call.query.limit
     )
-    return Reply(200, await services().runtime.run_in_thread(_build_pending_body, page), {"Content-Type": JSON})
+    return Reply(
+        200, await services().runtime.run_in_thread(_build_pending_amendments_body, page), {"Content-Type": JSON}
+    )
 
 
-def encode_pending_cursor(page: PendingPage) -> str | None:
+def encode_pending_amendments_cursor(page: PendingPage) -> str | None:
     """Return the cursor for the next page of pending amendments; None if there is no next page."""
     return encode_cursor(PENDING_CURSOR, page.places[-1]) if page.has_more else None
 
 
-def _build_pending_body(page: PendingPage) -> bytes:
+def _build_pending_amendments_body(page: PendingPage) -> bytes:
     damaged = set(page.result.damaged)
     texts = []
     for record, place in zip(page.result.records, page.places, strict=True):
@@ -131,10 +133,13 @@ def _build_pending_body(page: PendingPage) -> bytes:
             # The placeholder of a damaged record does not contain the scope.
             text = serialise_json({**json.loads(text), "ScopeKey": place.scope_key})
         texts.append(text)
-    return b'{"amendments":[%b],"cursor":%b}' % (b",".join(texts), serialise_json(encode_pending_cursor(page)))
+    return b'{"amendments":[%b],"cursor":%b}' % (
+        b",".join(texts),
+        serialise_json(encode_pending_amendments_cursor(page)),
+    )
 
 
-def parse_pending_cursor(cursor: str | None) -> PendingPlace | None:
+def parse_pending_amendments_cursor(cursor: str | None) -> PendingPlace | None:
     """Return the position of the previous page's last pending amendment, read from a cursor; None for the first page.
 
     Raises:

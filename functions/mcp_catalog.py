@@ -13,7 +13,7 @@ from typing import Any, TypedDict
 
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field, StrictInt, StrictStr
 
-from functions.audit_overview import PageQuery, encode_pending_cursor, parse_pending_cursor
+from functions.audit_overview import PageQuery, encode_pending_amendments_cursor, parse_pending_amendments_cursor
 from functions.mcp_arguments import describe_arguments
 from functions.mcp_queries import build_unknown_name_error
 from functions.reply_docs.connections import ConnectionSignal
@@ -286,7 +286,7 @@ def _list_draft_queries(catalog: Catalog) -> list[DraftQuery]:
 
 async def _list_pending_amendments(arguments: PendingDecisionsArguments) -> dict[str, Any]:
     page = await services().provenance.overview.list_pending_amendments(
-        parse_pending_cursor(arguments.cursor), arguments.limit
+        parse_pending_amendments_cursor(arguments.cursor), arguments.limit
     )
     records = [parse_record(record.canonical, record.hash) for record in page.result.records]
-    return {"amendments": records, "cursor": encode_pending_cursor(page)}
+    return {"amendments": records, "cursor": encode_pending_amendments_cursor(page)}

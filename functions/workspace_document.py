@@ -99,7 +99,7 @@ async def _load_document(request: Request) -> LoadedDocument:
 async def _check_changed_queries(
     loaded: LoadedDocument, plan: DocumentPlan, max_seconds: float
 ) -> Sequence[DocumentWarning]:
-    """Validate the changed queries of a document with the query engine; start none after ``max_seconds``.
+    """Validate the changed queries of a workspace document with the engine; start none after ``max_seconds``.
 
     Return one warning if the engine is unavailable or too slow, so that queries remain unvalidated; else none.
 
@@ -122,7 +122,7 @@ async def _check_changed_queries(
 async def _list_query_warnings(loaded: LoadedDocument, plan: DocumentPlan) -> Sequence[DocumentWarning]:
     """Return a warning for each changed query that the query engine rejects, or one if the engine is unavailable.
 
-    A PUT of a document with such a query would be rejected.
+    A PUT of a workspace document with such a query would be rejected.
     """
     try:
         return await _check_changed_queries(loaded, plan, _PLAN_SECONDS)

@@ -98,11 +98,11 @@ class PagePosition:
 class QueryPage:
     """Page of query results, which were computed from `scanned` items.
 
-    The next page begins at `position`; it is None on the last page.
+    The next page begins at `next_position`; it is None on the last page.
     """
 
     results: list[Any] = field(default_factory=list)
-    position: PagePosition | None = None
+    next_position: PagePosition | None = None
     scanned: int = 0
 
 
@@ -170,7 +170,7 @@ def _collect_page(
         if statement.max_results is not None and end.returned >= statement.max_results:
             return page
         if len(page.results) >= max_items or size > _MAX_PAGE_BYTES:
-            page.position = end
+            page.next_position = end
             return page
         skip = end.skipped < statement.skipped
         keys = statement.compute_sort_keys(item.document) if statement.sort_keys else None
@@ -268,8 +268,8 @@ def _build_page_reply(container: CosmosContainer, page: QueryPage, identity: str
         "x-ms-request-charge": f"{2.0 + 0.05 * page.scanned:.2f}",
         "x-ms-item-count": str(len(page.results)),
     }
-    if page.position is not None:
-        headers["x-ms-continuation"] = page.position.to_continuation_token(identity)
+    if page.next_position is not None:
+        headers["x-ms-continuation"] = page.next_position.to_continuation_token(identity)
     return CosmosReply(200, {"_rid": container.rid, "Documents": page.results, "_count": len(page.results)}, headers)
 
 

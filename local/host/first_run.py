@@ -77,7 +77,7 @@ class QueryChecks:
         _LOG.info("checked the queries", extra=fields(queries=len(queries), rejected=rejected, seconds=seconds))
 
     def _describe_rejection(self, index: int, query: WarmQuery, rule: str) -> str:
-        """Describe a rejected query for the log: its lookup (short name) or document position, and the error."""
+        """Describe a rejected query for the log: lookup, or position in the workspace document, and the error."""
         if self._loaded is None:
             return f"{query.lookup}: {rule}"
         [problem] = self._loaded.build_located_error([(("warmQueries", index, "kql"), rule)]).problems
@@ -129,8 +129,8 @@ async def seed_data_dir_and_build_query_checks(settings: Settings, workspace_fil
         The check of the workspace's queries; the caller must start it.
 
     Raises:
-        shared.catalog.problems.DocumentError: the document is invalid; nothing is stored.
-        OSError: the document cannot be read, or the data directory cannot be written.
+        shared.catalog.problems.DocumentError: the workspace document is invalid; nothing is stored.
+        OSError: the workspace document cannot be read, or the data directory cannot be written.
     """
     wired = Services(settings)
     seeded: LoadedDocument | None = None

@@ -133,10 +133,10 @@ class SmokeContext:
         return [member for member in self.members if wanted <= member.rights]
 
 
-def wait_until(probe: Callable[[], object], expected_result: object) -> None:
+def wait_until(get_result: Callable[[], object], expected_result: object) -> None:
     """Call a function repeatedly until it returns the expected result; raise CheckFailedError at the time limit."""
     deadline = time.monotonic() + PATIENCE_SECONDS
-    while (seen := probe()) != expected_result:
+    while (seen := get_result()) != expected_result:
         if time.monotonic() > deadline:
             raise CheckFailedError(
                 f"the result is still {seen!r} after {PATIENCE_SECONDS} s; expected {expected_result!r}"

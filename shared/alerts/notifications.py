@@ -55,7 +55,7 @@ class Notifications:
         self._is_audited = is_audited
         self._runtime = runtime
 
-    async def publish_marked_events(self, record: RuleRecord) -> RuleRecord | None:
+    async def publish_unpublished_events(self, record: RuleRecord) -> RuleRecord | None:
         """Publish the unpublished events about a rule's alerts, remove their marks, and return the new record.
 
         Return None if another process changed the record meanwhile; the marks then stay, and the scheduler publishes

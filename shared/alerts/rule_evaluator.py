@@ -70,7 +70,7 @@ class RuleEvaluator:
         states: dict[str, RuleState | None] = {}
         due: list[tuple[Entry, RuleRecord]] = []
         for lookup in rules:
-            record = await self._notifications.publish_marked_events(await self._store.load_rule_record(lookup))
+            record = await self._notifications.publish_unpublished_events(await self._store.load_rule_record(lookup))
             if record is None:
                 continue
             entry = catalog.alert_rules.get(lookup)
@@ -128,7 +128,7 @@ class RuleEvaluator:
                 return await self._publish_changes(RuleRecord(record.rule, state, tuple(changes.puts), token))
             # An acknowledgement changes the record, too. Its mark would be lost with the state that this run stores.
             loaded = await self._store.load_rule_record(record.rule)
-            record = await self._notifications.publish_marked_events(loaded) or loaded
+            record = await self._notifications.publish_unpublished_events(loaded) or loaded
             if record.state is not None and record.state.due_at > at:
                 break
         return record.state
@@ -178,7 +178,7 @@ class RuleEvaluator:
         After a failure, the scheduler publishes the changes later.
         """
         try:
-            settled = await self._notifications.publish_marked_events(record)
+            settled = await self._notifications.publish_unpublished_events(record)
         except WorkspaceError as error:
             count("workspace.alerts.failures")
             _LOG.warning("transitions of alerts stay unpublished: %s", error, extra=fields(rule=record.rule))

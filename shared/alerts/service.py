@@ -158,7 +158,7 @@ class Alerts:
 
     async def _publish_changes(self, record: RuleRecord) -> None:
         try:
-            await self._notifications.publish_marked_events(record)
+            await self._notifications.publish_unpublished_events(record)
         except WorkspaceError as error:
             # The mark is stored, so the background job appends the event.
             _LOG.warning("an acknowledgement is not audited yet: %s", error, extra=fields(rule=record.rule))

@@ -31,7 +31,7 @@ type Finding = tuple[Path, str]
 
 
 def check_sections(sections: Sections, *, checks_approvers: bool = True) -> Iterator[Finding]:
-    """Check all rules between the items of a document; yield each violation with the path of the invalid field.
+    """Check all rules between the items of a workspace document; yield each violation with the invalid field's path.
 
     Args:
         sections: valid items of the document, by section.

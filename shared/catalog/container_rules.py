@@ -30,7 +30,7 @@ def is_change_to_evidence_class(before: Mapping[str, Any] | None, data_class: Da
 
 
 def iterate_changes_to_evidence_class(document: WorkspaceDocument, stored: StoredCatalog) -> Iterator[Path]:
-    """Yield the path of each ``dataClass`` that a document would change to ``evidence``."""
+    """Yield the path of each ``dataClass`` that a workspace document would change to ``evidence``."""
     definitions: dict[ItemId, Mapping[str, Any]] = {(item.kind, item.key): item.definition for item in stored.items}
     for index, store in enumerate(document.data_stores):
         for place, database in enumerate(store.databases):

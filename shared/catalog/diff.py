@@ -48,7 +48,7 @@ class ItemChange:
 
 @dataclass(frozen=True, slots=True)
 class RetainedItem:
-    """Catalog item that does not change when a document is applied.
+    """Catalog item that does not change when a workspace document is applied.
 
     Attributes:
         kind: kind of the catalog item, such as ``connection``.
@@ -77,7 +77,7 @@ class CatalogPlan:
 
 
 class ApiItemConstraints:
-    """Finder of conflicts between the changes of a document and items that stay in the catalog.
+    """Finder of conflicts between the changes of a workspace document and items that stay in the catalog.
 
     Args:
         items: all stored items.
@@ -120,7 +120,7 @@ class ApiItemConstraints:
         self._stored_databases = {item.key: _list_database_lookups(item.definition) for item in stores}
 
     def find_change_conflict(self, kind: str, key: str, definition: Mapping[str, Any]) -> str | None:
-        """Return why a document cannot create or change an item as declared; return None if the change is valid."""
+        """Return why a workspace document cannot create or change an item; return None if the change is valid."""
         if kind == ItemKind.WARM_QUERY:
             return self._find_query_conflict(key, definition)
         if kind == ItemKind.DATA_STORE:
@@ -130,7 +130,7 @@ class ApiItemConstraints:
         return None
 
     def find_removal_conflict(self, kind: str, key: str, definition: Mapping[str, Any]) -> str | None:
-        """Return why an item must stay in the catalog although the document does not declare it.
+        """Return why an item must stay in the catalog although the workspace document does not declare it.
 
         Return None if it can be removed.
         """
@@ -256,7 +256,7 @@ class _Comparison:
     def get_definitions_before_and_after(
         self, kind: str, key: str, definition: dict[str, Any]
     ) -> tuple[dict[str, Any] | None, dict[str, Any]]:
-        """Return two definitions of a catalog item: before and after the document is applied."""
+        """Return two definitions of a catalog item: before and after the workspace document is applied."""
         if (kind, key) not in self._pairs:
             item = self.stored_items.get((kind, key))
             before = None if item is None else definition
@@ -290,7 +290,7 @@ def _plan_declared_items(
 
 
 def _build_constraints(declared: Mapping[ItemId, dict[str, Any]], comparison: _Comparison) -> ApiItemConstraints:
-    """Build the constraints on a document's changes that result from items which stay in the catalog.
+    """Build the constraints on a workspace document's changes that result from items which stay in the catalog.
 
     Items that the API created stay. A query that stays can prevent the change of another query, which then also stays,
     so the search repeats until it finds no further query.

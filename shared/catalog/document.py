@@ -34,7 +34,10 @@ ITEMS_AT_ONCE: Final = 100
 
 
 def validate_document(data: Any) -> tuple[WorkspaceDocument | None, list[ErrorDetails]]:
-    """Validate the JSON values of a document; return the document and an empty list, or None and pydantic's errors."""
+    """Validate the JSON values of a workspace document.
+
+    Return the document and an empty list, or None and pydantic's errors.
+    """
     fields = data if isinstance(data, dict) else {}
     errors: list[ErrorDetails] = []
     lists: dict[str, tuple[Any, ...]] = {}
@@ -95,7 +98,7 @@ def _list_error_details(error: ValidationError) -> list[ErrorDetails]:
 
 @cache
 def _build_list_validators() -> Mapping[str, tuple[str, TypeAdapter[tuple[Any, ...]]]]:
-    """Return the attribute's name and the validator of each list of a document, by the list's name in JSON."""
+    """Return attribute name and validator of each list of a workspace document, by the list's name in JSON."""
     adapters: dict[str, tuple[str, TypeAdapter[tuple[Any, ...]]]] = {}
     for attribute, field in WorkspaceDocument.model_fields.items():
         kind: Any = field.annotation

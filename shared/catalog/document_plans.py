@@ -176,7 +176,7 @@ def find_undeclared_containers(
 
 
 def list_queries_with_stored_approval(document: WorkspaceDocument, stored: StoredCatalog) -> frozenset[str]:
-    """Return the lookups (ids in URLs) of a document's approved queries whose approval needs no new check.
+    """Return the lookups (ids in URLs) of a workspace document's approved queries whose approval needs no new check.
 
     These are queries that are stored with equal text, parameters and approval, or were created through the API.
     """

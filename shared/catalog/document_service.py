@@ -33,7 +33,7 @@ _RULE: Final = "is read-only over HTTPS; omit `tier` and `limits`, or send their
 class DocumentService:
     """Exports, plans and applies whole workspace documents for callers over HTTPS.
 
-    The work on a document runs in a worker thread, because a workspace can have thousands of items.
+    The work on a workspace document runs in a worker thread, because a workspace can have thousands of items.
 
     Args:
         catalog: reads and commits the catalog.

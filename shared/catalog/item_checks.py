@@ -59,7 +59,7 @@ def _find_item_errors(sections: Sections, depth: int) -> list[FieldError]:
 
     Args:
         sections: sections of a document that contain only the item.
-        depth: number of steps from the root of a document to the item.
+        depth: number of steps from the root of a workspace document to the item.
     """
     found = islice(check_sections(sections), MAX_LISTED + 1)
     return [FieldError(format_path(path[depth:]), rule) for path, rule in found]

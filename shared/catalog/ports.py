@@ -10,7 +10,7 @@ from typing import Any, Final, Protocol
 class ItemOrigin(StrEnum):
     """Origin of a catalog item: a workspace document or the API.
 
-    Applying a document changes only items from documents.
+    Applying a workspace document changes only items from workspace documents.
     """
 
     DECLARED = "declared"

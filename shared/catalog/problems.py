@@ -17,7 +17,7 @@ class Problem:
     """One error in a workspace document, with its line and column.
 
     Attributes:
-        source: name of the file with the document.
+        source: name of the file with the workspace document.
         line: line number, from 1.
         column: column in characters, from 1.
         field: path of the field, for instance ``connections[0].name``; empty for the whole document.
@@ -52,5 +52,5 @@ class DocumentError(ValueError):
 
 
 def format_path(path: Path) -> str:
-    """Format the path of a value in a document, for instance ``surfaces[2].connections[0]``."""
+    """Format the path of a value in a workspace document, for instance ``surfaces[2].connections[0]``."""
     return "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in path).removeprefix(".")

@@ -212,8 +212,8 @@ class CatalogService:
 
         Args:
             document: a valid workspace document.
-            actor: the user who applies the document; becomes the last editor of changed items and the UserID of the
-                events.
+            actor: the user who applies the workspace document; becomes the last editor of changed items and the UserID
+                of the events.
 
         Raises:
             WorkspaceError: CONFLICT ``WORKSPACE_ID_FIXED`` for the document of another workspace; CONFLICT
@@ -231,7 +231,7 @@ class CatalogService:
         Args:
             build_plan: returns the changes for the stored catalog; called again after a concurrent change. Its
                 exceptions are raised to the caller, and nothing is changed. It runs in a worker thread.
-            actor: the user who applies the document.
+            actor: the user who applies the workspace document.
 
         Raises:
             WorkspaceError: the same errors as :meth:`change`.

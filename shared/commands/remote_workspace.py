@@ -78,7 +78,7 @@ class RemoteWorkspace:
         return applied
 
     def export(self, media_type: str) -> bytes:
-        """Return the whole workspace as a document.
+        """Return the whole workspace as a workspace document.
 
         Raises:
             WorkspaceError: the same errors as :meth:`plan`.
@@ -138,7 +138,7 @@ def read_api_key(key_file: Path | None) -> str:
 
 
 def plan_from_json(planned: Mapping[str, Any]) -> CatalogPlan:
-    """Parse the plan (changes that a document requires) in a JSON reply of the service."""
+    """Parse the plan (changes that a workspace document requires) in a JSON reply of the service."""
     changes = (ItemChange(one["kind"], one["key"], one["before"], one["after"]) for one in planned["changes"])
     kept = (
         RetainedItem(one["kind"], one["key"], one["reason"], conflict=one["reason"] != _KEPT) for one in planned["kept"]

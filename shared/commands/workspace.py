@@ -143,7 +143,7 @@ async def _apply_document(document: Any, options: argparse.Namespace, services: 
 
 
 async def _check_approvers(loaded: "LoadedDocument", services: Any) -> None:
-    """Check that every new approval in a document was given by a person with the right to approve.
+    """Check that every new approval in a workspace document was given by a person with the right to approve.
 
     Raises:
         DocumentError: a new approval was not given by such a person; the error lists each of them.

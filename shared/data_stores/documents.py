@@ -91,10 +91,10 @@ class Documents:
         )
         found.require_document_access()
         page = await self._store.list(found.table, partition, limit, after, all_partitions=all_partitions)
-        if page.position is None:
+        if page.next_position is None:
             return DocumentListing(page.texts, None)
         return DocumentListing(
-            page.texts, await tokens.create(found.table, partition, page.position, all_partitions=all_partitions)
+            page.texts, await tokens.create(found.table, partition, page.next_position, all_partitions=all_partitions)
         )
 
     async def read(

@@ -73,8 +73,8 @@ class DocumentPage:
 
     Attributes:
         texts: documents as JSON texts.
-        position: start of the next page, in a form private to the store; None on the last page.
+        next_position: start of the next page, in a form private to the store; None on the last page.
     """
 
     texts: tuple[bytes, ...]
-    position: str | None
+    next_position: str | None

@@ -97,7 +97,7 @@ class DocumentStore(Protocol):
             table: table of the documents.
             partition: partition of the documents; ignored if ``all_partitions``.
             limit: maximum number of documents; a page of large documents can have fewer.
-            after: ``position`` of the previous page; None for the first.
+            after: ``next_position`` of the previous page; None for the first page.
             all_partitions: True to list the documents of every partition.
 
         Raises:

@@ -96,7 +96,7 @@ class ImportStep(BaseModel):
     """Result of one step of an import, which reads a range of the uploaded file.
 
     Attributes:
-        position: start of the next step.
+        next_position: position in the file at which the next step starts.
         rows: number of rows that were read.
         accepted: number of rows that were stored as messages.
         duplicates: number of rows that were stored before.
@@ -105,27 +105,27 @@ class ImportStep(BaseModel):
 
     model_config = ConfigDict(frozen=True)
 
-    position: int
+    next_position: int
     rows: int
     accepted: int
     duplicates: int
     rejected: int
 
 
-def mark_step_open(request: ImportRequest, number: int) -> ImportRequest:
+def mark_step_open(request: ImportRequest, step_number: int) -> ImportRequest:
     """Record that the rows of a step are being stored; return the request unchanged if the step is not the next one."""
-    return request.model_copy(update={"open_step": number}) if request.steps == number else request
+    return request.model_copy(update={"open_step": step_number}) if request.steps == step_number else request
 
 
-def add_step_result(request: ImportRequest, number: int, step: ImportStep) -> ImportRequest:
+def add_step_result(request: ImportRequest, step_number: int, step: ImportStep) -> ImportRequest:
     """Return an import with a step's result added to its progress; unchanged if the step is not the next one."""
-    if request.steps != number:
+    if request.steps != step_number:
         return request
     return request.model_copy(
         update={
-            "steps": number + 1,
+            "steps": step_number + 1,
             "open_step": None,
-            "position": step.position,
+            "position": step.next_position,
             "rows": request.rows + step.rows,
             "accepted": request.accepted + step.accepted,
             "duplicates": request.duplicates + step.duplicates,

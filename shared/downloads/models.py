@@ -234,16 +234,18 @@ class Job(_JobRecord):
         up_to = self.created_at if complete else None
         return self.model_copy(update={"parts": parts, "status": JobStatus.RUNNING, "complete_up_to": up_to})
 
-    def complete_part(self, number: int, files: tuple[StoredFile, ...], leaves: frozenset[tuple[str, ...]]) -> "Job":
+    def complete_part(
+        self, part_number: int, files: tuple[StoredFile, ...], leaves: frozenset[tuple[str, ...]]
+    ) -> "Job":
         """Return the job with the files of a converted part.
 
         Return the job unchanged if it has ended. Also return it unchanged if the part is not pending: another process
         has converted the part, and the job can complete with the files of that process at any time.
         """
-        if not self.is_unfinished or self.parts is None or number not in self.list_pending_parts():
+        if not self.is_unfinished or self.parts is None or part_number not in self.list_pending_parts():
             return self
-        part = self.parts[number].model_copy(update={"files": files, "columns": len(leaves)})
-        parts = (*self.parts[:number], part, *self.parts[number + 1 :])
+        part = self.parts[part_number].model_copy(update={"files": files, "columns": len(leaves)})
+        parts = (*self.parts[:part_number], part, *self.parts[part_number + 1 :])
         known = leaves | set(self.leaves.get(part.connection, ()))
         merged = {**self.leaves, part.connection: tuple(sorted(known))}
         return self.model_copy(update={"parts": parts, "leaves": merged})
@@ -284,30 +286,30 @@ class Job(_JobRecord):
         request = self.import_request.model_copy(update={"started_at": at, "file": file, **replaced})
         return self.model_copy(update={"import_request": request, "expires_at": expires_at})
 
-    def mark_step_open(self, number: int) -> "Job":
+    def mark_step_open(self, step_number: int) -> "Job":
         """Return the job with the record that the rows of an import step are being stored (``open_step``).
 
         Return the job unchanged if it has ended, or if the step is not the next one.
         """
         if self.import_request is None or not self.is_unfinished:
             return self
-        return self.model_copy(update={"import_request": mark_step_open(self.import_request, number)})
+        return self.model_copy(update={"import_request": mark_step_open(self.import_request, step_number)})
 
-    def mark_step_closed(self, number: int) -> "Job":
+    def mark_step_closed(self, step_number: int) -> "Job":
         """Return the job with the record that all rows of an import step are stored, which clears ``open_step``."""
-        if self.import_request is None or self.import_request.open_step != number:
+        if self.import_request is None or self.import_request.open_step != step_number:
             return self
         return self.model_copy(update={"import_request": self.import_request.model_copy(update={"open_step": None})})
 
-    def add_import_step_result(self, number: int, step: ImportStep) -> "Job":
+    def add_import_step_result(self, step_number: int, step: ImportStep) -> "Job":
         """Return the job with the result of an import step, whose rows are stored completely.
 
         If the job has ended, only :meth:`mark_step_closed` is applied. If the job has the result already, its
         progress does not change.
         """
         if self.import_request is None or not self.is_unfinished:
-            return self.mark_step_closed(number)
-        request = add_step_result(self.import_request, number, step)
+            return self.mark_step_closed(step_number)
+        request = add_step_result(self.import_request, step_number, step)
         return self.model_copy(update={"status": JobStatus.RUNNING, "import_request": request})
 
     def add_rejected_rows_file(self, file: StoredFile) -> "Job":

@@ -128,7 +128,7 @@ class DownloadRunner:
                 job = await self._jobs.change(job_id, lambda current: current.add_parts(planned, complete=complete))
         return job.list_pending_parts()[:PARTS_PER_WAVE] if job is not None and job.is_unfinished else []
 
-    async def convert_part(self, job_id: str, number: int) -> bool:
+    async def convert_part(self, job_id: str, part_number: int) -> bool:
         """Create and store the download files of one part of a job.
 
         Returns:
@@ -140,24 +140,24 @@ class DownloadRunner:
         job = await self._jobs.get(job_id)
         if job is None or job.parts is None:
             return True
-        part = job.parts[number]
+        part = job.parts[part_number]
         lane = self._large if max(part.size, part.unpacked) >= LARGE_PART_BYTES else self._small
         if not lane.has_room(job.owner):
             return False
         async with lane.occupy_slot(job.owner):
-            await self._convert_part_if_pending(job, number)
+            await self._convert_part_if_pending(job, part_number)
         return True
 
-    async def _convert_part_if_pending(self, job: Job, number: int) -> None:
+    async def _convert_part_if_pending(self, job: Job, part_number: int) -> None:
         current = await self._jobs.get(job.id)
         if current is None or not current.is_unfinished:
             # The process that ended the job, or an earlier attempt of this step, may have failed before its clean-up.
             await self._clean_up_after_end(job)
             return
-        if current.parts is None or number not in current.list_pending_parts():
+        if current.parts is None or part_number not in current.list_pending_parts():
             return
         try:
-            await self._convert_and_record_part(current, number, current.parts[number])
+            await self._convert_and_record_part(current, part_number, current.parts[part_number])
         except JobEndedError:
             await self._clean_up_after_end(job)
         except WorkspaceError as error:
@@ -165,9 +165,9 @@ class DownloadRunner:
                 raise
             await self._end_job(job.id, JobStatus.FAILED, _format_job_error(error))
 
-    async def _convert_and_record_part(self, job: Job, number: int, part: Part) -> None:
-        files, leaves = await self._create_and_upload_files(job, number, part)
-        after = await self._jobs.change(job.id, lambda current: current.complete_part(number, files, leaves))
+    async def _convert_and_record_part(self, job: Job, part_number: int, part: Part) -> None:
+        files, leaves = await self._create_and_upload_files(job, part_number, part)
+        after = await self._jobs.change(job.id, lambda current: current.complete_part(part_number, files, leaves))
         if after is None or not after.is_unfinished:
             raise JobEndedError
         # If another process has converted the part meanwhile, the job has the files of that process.
@@ -208,7 +208,7 @@ class DownloadRunner:
         return planned
 
     async def _create_and_upload_files(
-        self, job: Job, number: int, part: Part
+        self, job: Job, part_number: int, part: Part
     ) -> tuple[tuple[StoredFile, ...], frozenset[tuple[str, ...]]]:
         await load_modules(self._runtime, "shared.downloads.conversion", "shared.downloads.row_feed")
         from shared.downloads import conversion  # noqa: PLC0415  loads pyarrow and DuckDB
@@ -228,7 +228,7 @@ class DownloadRunner:
                     )
                 stored = [
                     StoredFile(
-                        blob=_build_blob_name(job, part, number, attempt, index),
+                        blob=_build_blob_name(job, part, part_number, attempt, index),
                         rows=file.rows,
                         size=file.size,
                         sha256=file.sha256,
@@ -276,6 +276,6 @@ def _format_job_error(error: WorkspaceError) -> str:
     return f"{error.code}: {error.detail}" if error.kind is Kind.STORAGE_FULL else error.detail
 
 
-def _build_blob_name(job: Job, part: Part, number: int, attempt: str, index: int) -> str:
+def _build_blob_name(job: Job, part: Part, part_number: int, attempt: str, index: int) -> str:
     # Each attempt has its own files: a slow one must neither replace nor delete the files of a faster one.
-    return f"{build_job_blob_prefix(job.id)}{part.connection}/{number:05d}-{attempt}-{index:05d}.{job.format}"
+    return f"{build_job_blob_prefix(job.id)}{part.connection}/{part_number:05d}-{attempt}-{index:05d}.{job.format}"

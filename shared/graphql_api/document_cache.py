@@ -66,7 +66,7 @@ class PreparedDocument:
 
     @cached_property
     def fields(self) -> frozenset[str]:
-        """Names of all fields that the document selects."""
+        """Names of all fields that the GraphQL document selects."""
         names = _FieldNames()
         if self.document is not None:
             visit(self.document, names)
@@ -93,7 +93,7 @@ class DocumentCache:
         self._runtime = runtime
 
     async def load(self, text: str) -> PreparedDocument:
-        """Return a document from the cache, or parse and validate it, in a worker thread if it is long."""
+        """Return a GraphQL document from the cache, or parse and validate it, in a worker thread if it is long."""
         cached = self._find_cached_document(text)
         if cached is not None:
             return cached
@@ -102,7 +102,7 @@ class DocumentCache:
         return prepared
 
     def load_in_current_thread(self, text: str) -> PreparedDocument:
-        """Return a document from the cache, or parse and validate it in the current thread."""
+        """Return a GraphQL document from the cache, or parse and validate it in the current thread."""
         prepared = self._find_cached_document(text) or self._parse_and_validate(text)
         self._store_document(text, prepared)
         return prepared

@@ -54,46 +54,48 @@ def list_dictionary_columns(metadata: pq.FileMetaData) -> list[str]:
     Args:
         metadata: footer of the file.
     """
-    chunks = [chunk for number in range(metadata.num_row_groups) for chunk in _iterate_chunks(metadata, number)]
+    chunks = [
+        chunk for group_number in range(metadata.num_row_groups) for chunk in _iterate_chunks(metadata, group_number)
+    ]
     excluded = {chunk.name for chunk in chunks if not chunk.can_be_dictionary}
     return sorted({chunk.name for chunk in chunks} - excluded)
 
 
-def require_readable_group(metadata: pq.FileMetaData, number: int) -> None:
+def require_readable_group(metadata: pq.FileMetaData, group_number: int) -> None:
     """Check by the footer that the rows of a row group need limited memory.
 
     Args:
         metadata: footer of the file.
-        number: number of the row group, from 0.
+        group_number: number of the row group, from 0.
 
     Raises:
         FileRejectedError: the row group exceeds a limit.
     """
-    group = metadata.row_group(number)
-    chunks = list(_iterate_chunks(metadata, number))
+    group = metadata.row_group(group_number)
+    chunks = list(_iterate_chunks(metadata, group_number))
     for chunk in chunks:
         if chunk.width > MAX_MESSAGE_BYTES:
             rule = f"has values of {chunk.width} bytes; a message has at most {MAX_MESSAGE_BYTES}"
             raise FileRejectedError(f"Column `{chunk.name[:64]}` {rule}.")
         if chunk.is_list and chunk.value_count > group.num_rows * MAX_MESSAGE_BYTES:
-            rule = f"has more than {MAX_MESSAGE_BYTES} values per row in row group {number + 1}"
+            rule = f"has more than {MAX_MESSAGE_BYTES} values per row in row group {group_number + 1}"
             raise FileRejectedError(
                 f"Column `{chunk.name[:64]}` {rule}; a message has at most {MAX_MESSAGE_BYTES} bytes."
             )
     size = group.total_byte_size + sum(map(_measure_list_values, chunks))
     if size > MAX_GROUP_BYTES:
-        fault = f"Row group {number + 1} can unpack to {size} bytes; the limit is {MAX_GROUP_BYTES}."
+        fault = f"Row group {group_number + 1} can unpack to {size} bytes; the limit is {MAX_GROUP_BYTES}."
         raise FileRejectedError(f"{fault} Write the file with smaller row groups.")
 
 
-def count_batch_rows(metadata: pq.FileMetaData, number: int) -> int:
+def count_batch_rows(metadata: pq.FileMetaData, group_number: int) -> int:
     """Return how many rows of a row group can be decoded together.
 
     Args:
         metadata: footer of the file.
-        number: number of the row group, from 0.
+        group_number: number of the row group, from 0.
     """
-    flat = [chunk for chunk in _iterate_chunks(metadata, number) if not chunk.is_list]
+    flat = [chunk for chunk in _iterate_chunks(metadata, group_number) if not chunk.is_list]
     row_bytes = sum(_VALUE_BYTES + chunk.width + (chunk.stored if chunk.can_repeat else 0) for chunk in flat)
     return max(1, _BATCH_BYTES // max(1, row_bytes))
 
@@ -107,8 +109,8 @@ def measure_rows(batch: pa.RecordBatch) -> list[int]:
     return reduce(pc.add, sizes).to_pylist() if sizes else [0] * batch.num_rows
 
 
-def _iterate_chunks(metadata: pq.FileMetaData, number: int) -> Iterator[_Chunk]:
-    group = metadata.row_group(number)
+def _iterate_chunks(metadata: pq.FileMetaData, group_number: int) -> Iterator[_Chunk]:
+    group = metadata.row_group(group_number)
     for index in range(group.num_columns):
         column, found = metadata.schema.column(index), group.column(index)
         is_text = column.physical_type == "BYTE_ARRAY"

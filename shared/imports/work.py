@@ -334,11 +334,11 @@ class ImportRunner:
 
     async def _store_step(self, job: Job, step: PreparedStep, archived: asyncio.Event) -> None:
         """Store a step's messages, then count its rows; set ``archived`` once the archive has the messages."""
-        number, accepted = get_import_request(job).steps, step.messages.num_rows
+        step_number, accepted = get_import_request(job).steps, step.messages.num_rows
         source = await self._build_import_source(job)
-        name = build_step_blob_name(job.id, number)
+        name = build_step_blob_name(job.id, step_number)
         if accepted:
-            await self._begin_storing_step(job, source, number, step.messages)
+            await self._begin_storing_step(job, source, step_number, step.messages)
             # The surfaces of the connection may have changed since the step was prepared.
             blobs = step.blobs if step.source == source else None
             if blobs is not None:
@@ -349,17 +349,19 @@ class ImportRunner:
         # The search for stored rows of the next step needs much memory, so it starts only now.
         archived.set()
         if accepted:
-            await self._stores.table.ingest(name, _build_ingestion_tag(job, number))
+            await self._stores.table.ingest(name, _build_ingestion_tag(job, step_number))
         await self._store_rejected_rows(job, step)
         result = ImportStep(
-            position=step.next_position,
+            next_position=step.next_position,
             rows=step.rows,
             accepted=accepted,
             duplicates=step.duplicates,
             rejected=len(step.rejected),
         )
         count("workspace.imports.rows", step.rows)
-        changed = await self._stores.jobs.change(job.id, lambda current: current.add_import_step_result(number, result))
+        changed = await self._stores.jobs.change(
+            job.id, lambda current: current.add_import_step_result(step_number, result)
+        )
         if changed is None or not changed.is_unfinished:
             raise JobEndedError
         if accepted:
@@ -370,46 +372,48 @@ class ImportRunner:
         ingested_at = get_import_request(job).started_at or job.created_at
         return ImportSource(job.id, lookup, catalog.list_surfaces_of_connection(lookup), ingested_at)
 
-    async def _begin_storing_step(self, job: Job, source: ImportSource, number: int, messages: pa.Table) -> None:
+    async def _begin_storing_step(self, job: Job, source: ImportSource, step_number: int, messages: pa.Table) -> None:
         """Store the messages of a step in a file for the query table, and record in the job that the step is open.
 
         Raises:
             JobEndedError: the job has ended.
         """
-        await self._store_table_file(job, source, number, messages)
-        changed = await self._stores.jobs.change(job.id, lambda current: current.mark_step_open(number))
+        await self._store_table_file(job, source, step_number, messages)
+        changed = await self._stores.jobs.change(job.id, lambda current: current.mark_step_open(step_number))
         if changed is None or not changed.is_unfinished:
             raise JobEndedError
 
-    async def _store_table_file(self, job: Job, source: ImportSource, number: int, messages: pa.Table) -> None:
+    async def _store_table_file(self, job: Job, source: ImportSource, step_number: int, messages: pa.Table) -> None:
         async with self._runtime.open_scratch_folder(self._stores.scratch, "import-") as folder:
             path = folder / "rows.parquet"
             await self._runtime.run_in_thread(write_table_file, path, source, messages, self._stores.table_compression)
-            await self._stores.blobs.upload(build_step_blob_name(job.id, number), path)
+            await self._stores.blobs.upload(build_step_blob_name(job.id, step_number), path)
 
     async def _complete_partly_stored_step(self, job: Job) -> None:
         """Store the remaining rows of an ended import's partly stored step; do nothing if there is no such step."""
         current = await self._stores.jobs.get(job.id)
         if current is None or current.is_unfinished or current.partly_stored_step_number is None:
             return
-        number, source = current.partly_stored_step_number, await self._build_import_source(current)
+        step_number, source = current.partly_stored_step_number, await self._build_import_source(current)
         async with self._lane.occupy_slot(job.owner):
             # The reservation may have ended while other imports had their turns.
             await self._extend_reservation(job)
-            stored = await self._load_table_file(current, number)
+            stored = await self._load_table_file(current, step_number)
             # Another import or a device may have stored some of the rows in the meantime.
             messages = await self._select_new_messages(source, get_import_request(current).rows + 1, stored)
             if messages.num_rows:
                 if messages.num_rows < stored.num_rows:
-                    await self._store_table_file(current, source, number, messages)
+                    await self._store_table_file(current, source, step_number, messages)
                 await self._stores.archive.write(source, messages)
-                await self._stores.table.ingest(build_step_blob_name(job.id, number), _build_ingestion_tag(job, number))
-        await self._stores.jobs.change(job.id, lambda ended: ended.mark_step_closed(number))
+                await self._stores.table.ingest(
+                    build_step_blob_name(job.id, step_number), _build_ingestion_tag(job, step_number)
+                )
+        await self._stores.jobs.change(job.id, lambda ended: ended.mark_step_closed(step_number))
 
-    async def _load_table_file(self, job: Job, number: int) -> pa.Table:
+    async def _load_table_file(self, job: Job, step_number: int) -> pa.Table:
         async with self._runtime.open_scratch_folder(self._stores.scratch, "import-") as folder:
             path = folder / "rows.parquet"
-            await self._stores.blobs.download_to_file(build_step_blob_name(job.id, number), path)
+            await self._stores.blobs.download_to_file(build_step_blob_name(job.id, step_number), path)
             return await self._runtime.run_in_thread(read_table_file, path)
 
     async def _store_rejected_rows(self, job: Job, step: PreparedStep) -> None:
@@ -462,9 +466,9 @@ def _build_lease_name(job: Job) -> str:
     return f"import-{job.connections[0]}"
 
 
-def _build_ingestion_tag(job: Job, number: int) -> str:
+def _build_ingestion_tag(job: Job, step_number: int) -> str:
     """Build the tag by which the query table recognises that the rows of a step are already added."""
-    return f"import-{job.id}-{number}"
+    return f"import-{job.id}-{step_number}"
 
 
 def _build_rejected_prefix(job: Job) -> str:

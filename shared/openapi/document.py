@@ -247,7 +247,7 @@ def build_caller_document(
 
 
 def list_approved_queries(catalog: Catalog) -> list[WarmQuery]:
-    """Return the approved queries, each of which has its own operation in the document."""
+    """Return the approved queries, each of which has its own operation in the OpenAPI document."""
     return [stored.value for stored in catalog.queries.values() if stored.value.approval is not None]
 
 

@@ -181,7 +181,7 @@ class Amendments:
         known = await find_decisions(self._store, decision.chain, [decision.amendment], runtime=self._runtime)
 
         async def check() -> None:
-            await self._require_pending(decision.chain, original, known)
+            await self._require_pending_amendment(decision.chain, original, known)
             if str(original["AmendedBy"]).casefold() in decision.identities:
                 detail = "Authors cannot approve or reject their own amendments, even with API keys that they created."
                 raise WorkspaceError(Kind.FORBIDDEN, "MAKER_CHECKER_VIOLATION", detail)
@@ -240,7 +240,9 @@ class Amendments:
         page = await self._store.read(chain, sequence - 1, limit=1, max_bytes=1)
         return next((record for record in page.records if record.sequence == sequence), None)
 
-    async def _require_pending(self, chain: ChainKey, original: dict[str, Any], known: FoundDecisions) -> None:
+    async def _require_pending_amendment(
+        self, chain: ChainKey, original: dict[str, Any], known: FoundDecisions
+    ) -> None:
         """Check that an amendment is pending: it was stored as pending, and no decision about it exists.
 
         Decisions are searched by the content of records and by their filter fields (copies of the content for queries).

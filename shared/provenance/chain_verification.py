@@ -133,8 +133,8 @@ class ChainFault:
     Attributes:
         broken_at: RecordID of the first invalid record, Hash of the second record of a fork, or name of a checkpoint.
         reason: description of the fault.
-        previous_hash: PreviousHash of the faulty record if its number or PreviousHash does not follow the last valid
-            record, which possibly means a fork; else empty.
+        previous_hash: PreviousHash of the faulty record if its sequence number or PreviousHash does not follow the last
+            valid record, which possibly means a fork; else empty.
         hash: Hash of the faulty record.
         is_fork: whether the faulty record has the same PreviousHash as another record.
     """
@@ -243,7 +243,7 @@ class ChainVerification:
         )
 
     def _is_fork(self, record: ChainRecord, value: Any) -> bool:
-        """Return whether a record has the number and PreviousHash of the last valid record, but different content."""
+        """Return whether a record has the sequence number and PreviousHash of the last valid one, but other content."""
         return (
             type(value) is dict
             and self.sequence > 0
@@ -300,7 +300,7 @@ class ChainVerification:
 
 
 def describe_wrong_record_id(stated: object, here: str) -> str:
-    """Describe the fault of a record that states another RecordID than ``here``, the RecordID of its position."""
+    """Describe the fault of a record that states another RecordID than ``here``, that of its place in the chain."""
     return f"{stated} is stored in the place of {here}"
 
 
@@ -329,7 +329,7 @@ def find_record_with_same_predecessor(records: Sequence[ChainRecord], fault: Cha
 
 
 def build_fork_fault(record_hash: str, other: int) -> ChainFault:
-    """Build the fault of a fork: the record with this hash has the same PreviousHash as record number ``other``."""
+    """Build the fault of a fork: the record with this hash has the same PreviousHash as the record ``other``."""
     reason = f"fork: this record and {format_record_id(other)} have the same PreviousHash"
     return ChainFault(record_hash, reason, is_fork=True)
 

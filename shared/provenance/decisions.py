@@ -38,14 +38,14 @@ class FoundDecisions:
 
 
 def parse_verified_content(record: ChainRecord) -> dict[str, Any] | None:
-    """Parse a record's content; return None if the content does not match the stored Hash or the record's position."""
+    """Parse a record's content; return None if the content does not match the stored Hash or sequence number."""
     value = parse_if_canonical(record.canonical)
     sound = type(value) is dict and compute_digest(record.canonical) == record.hash
     return value if sound and value.get("RecordID") == format_record_id(record.sequence) else None
 
 
 def has_matching_filter_fields(record: ChainRecord) -> bool:
-    """Return whether a record's Hash, position and filter fields (copies for queries) match the record's content."""
+    """Return whether a record's Hash, sequence number and filter fields (copies for queries) match its content."""
     content = parse_verified_content(record)
     return content is not None and get_filter_fields(content) == dict(record.projection)
 

@@ -1,7 +1,7 @@
 """Checks of the end of a chain: its last record, its head item, and records without a head item.
 
-A head item is a stored item that states the number, hash and time of a chain's last record. It can be forged, so it is
-compared with the records.
+A head item is a stored item that states the sequence number, hash and time of a chain's last record. It can be forged,
+so it is compared with the records.
 """
 
 from datetime import datetime, timedelta

@@ -126,7 +126,7 @@ class AuditOverview:
         return PendingPage(result, [entry.place for entry in page], has_more and bool(page))
 
     async def add_missing_chain_counts(self) -> int:
-        """Count the records of chains that an earlier version wrote; remove decided amendments from the pending ones.
+        """Count the records of chains that an earlier version wrote; remove decided amendments from the index.
 
         Returns:
             The number of chains whose records were counted.

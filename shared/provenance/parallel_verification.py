@@ -107,7 +107,7 @@ class WindowScheduler:
         self._answers: dict[int, asyncio.Future[WindowResult]] = {}
 
     async def run(self, store: ParallelVerifier) -> None:
-        """Let the parallel verifier verify windows (ranges of records), from the last to this process's position."""
+        """Let the parallel verifier verify windows (ranges of records), from the last back to the one reached here."""
         for _ in range(self._options.ahead):
             self._queue_next_window()
         try:
@@ -126,24 +126,24 @@ class WindowScheduler:
 
         Return False if the caller must verify the window itself.
         """
-        number, within = divmod(verification.sequence, self._options.window)
-        self._reached = max(self._reached, number)
-        answer = None if within else self._answers.get(number)
+        window_number, within = divmod(verification.sequence, self._options.window)
+        self._reached = max(self._reached, window_number)
+        answer = None if within else self._answers.get(window_number)
         if answer is None:
             return False
         await asyncio.wait((answer,), timeout=self._options.result_timeout)
         # The verification continues after this window, with or without its result.
-        del self._answers[number]
+        del self._answers[window_number]
         return answer.done() and answer.result().advance_verification_if_valid(
-            verification, self._compute_window_end(number)
+            verification, self._compute_window_end(window_number)
         )
 
     def find_window_end(self, sequence: int) -> int:
         """Return the last sequence number of the window that contains the record after ``sequence``."""
         return self._compute_window_end(sequence // self._options.window)
 
-    def _compute_window_end(self, number: int) -> int:
-        return min(self._last, (number + 1) * self._options.window)
+    def _compute_window_end(self, window_number: int) -> int:
+        return min(self._last, (window_number + 1) * self._options.window)
 
     def _queue_next_window(self) -> None:
         """Select the next window (range of records) for the verifier, unless this process has already reached it."""
@@ -154,10 +154,10 @@ class WindowScheduler:
 
     async def _verify_queued_windows(self, verify: VerifyWindow) -> None:
         while self._reserved:
-            number, answer = self._reserved.popleft()
-            first = number * self._options.window + 1
+            window_number, answer = self._reserved.popleft()
+            first = window_number * self._options.window + 1
             answer.set_result(
-                await verify(WindowRequest(self._chain, first, self._compute_window_end(number), self._leaves))
+                await verify(WindowRequest(self._chain, first, self._compute_window_end(window_number), self._leaves))
             )
             self._queue_next_window()
 

@@ -1,4 +1,4 @@
-"""Audit records: drafts, sealing (a draft gets its number, time and hash), and parsing of stored records."""
+"""Audit records: drafts, sealing (a draft gets sequence number, time and hash), and parsing of stored records."""
 
 import re
 import uuid

@@ -21,14 +21,20 @@ class WebhookStore(Protocol):
     """
 
     async def read_state_document(self, name: str) -> str | None:
-        """Read a stored document, such as the list of endpoints; None if it does not exist."""
+        """Return a state document; None if it does not exist.
+
+        A state document is a text: the list of endpoints, or the progress of one event source.
+
+        Args:
+            name: name of the document, such as ``endpoints``.
+        """
         ...
 
     async def change_state_document(self, name: str, change: Callable[[str | None], str | None]) -> str | None:
-        """Atomically replace a document by the result of ``change``, and return the stored document.
+        """Atomically replace a state document by the result of ``change``, and return the stored document.
 
         Args:
-            name: name of the document.
+            name: name of the document, as for :meth:`read_state_document`.
             change: receives the current text (None if the document does not exist) and returns the new text, or None
                 for no change. It can be called several times; its exceptions are raised to the caller.
         """

@@ -83,7 +83,7 @@ async def list_all_documents(
         page = await store.list(TABLES[path], partition, limit, position, all_partitions=all_partitions)
         assert len(page.texts) <= limit
         found += page.texts
-        position = page.position
+        position = page.next_position
         if position is None:
             return parse_documents(found)
 

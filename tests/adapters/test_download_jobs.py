@@ -92,7 +92,7 @@ async def test_starting_an_import_postpones_its_expiry(open_store: Opener) -> No
     )
     await store.create(build_job(import_request=request))
     file, later = UploadedFile(size=10, written_at=START), START + timedelta(days=2)
-    step = ImportStep(position=7, rows=5, accepted=3, duplicates=1, rejected=1)
+    step = ImportStep(next_position=7, rows=5, accepted=3, duplicates=1, rejected=1)
     await store.change("j1", lambda job: job.start_import(START + HOUR, later, file, None))
     for _ in range(2):
         await store.change("j1", lambda job: job.add_import_step_result(0, step))

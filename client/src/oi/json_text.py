@@ -24,7 +24,7 @@ _RULES = {
 class JsonTextError(ValueError):
     """A text is not JSON, or a value cannot be expressed in JSON.
 
-    The message states the rule and, if known, the position.
+    The message states the rule and, if known, the position in the text.
     """
 
 

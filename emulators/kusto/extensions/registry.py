@@ -49,7 +49,13 @@ def add_custom_function(name: str, arities: Collection[int], write_sql: Form) ->
 
 
 def render_argument(name: str, position: int, expr: ir.Expr) -> str:
-    """Return SQL for a function's argument, converted to a string if the function expects a string at ``position``."""
+    """Return SQL for an argument of a function, converted to a string if the function expects a string there.
+
+    Args:
+        name: name of the KQL function.
+        position: index of the argument, from 0.
+        expr: the argument.
+    """
     return str(writer.render_arg(name, position, expr))
 
 

@@ -184,7 +184,7 @@ class _Draft:
     def build_next_head(self, head: Item | None, deletes: Sequence[tuple[str, str]]) -> Item | None:
         """Build the head item of the next catalog version.
 
-        Return None if an audit event of this change is already pending.
+        Return None if an audit event of this change is already stored and waits for the audit log.
         """
         before = head or {"id": HEAD, "scope": SCOPE, "version": 0, "items": {}, "events": {}, "order": []}
         items = before["items"] | self._items

@@ -81,7 +81,7 @@ class SegmentHead:
     counts: HeadCounts | None = None
 
     def to_tip(self) -> Tip:
-        """Convert the head to a tip: the number, hash and time of the chain's last record.
+        """Convert the head to a tip: the sequence number, hash and time of the chain's last record.
 
         The token of the tip encodes the head's other attributes, for instance the ETag.
         """

@@ -83,7 +83,7 @@ class HubWriter:
         self._pending.append(_Send(rows, done))
         if self._task is None or self._task.done():
             # An empty context, because the task serves many senders.
-            self._task = asyncio.create_task(self._commit_pending(), context=contextvars.Context())
+            self._task = asyncio.create_task(self._commit_pending_sends(), context=contextvars.Context())
         await done
 
     async def close(self) -> None:
@@ -94,7 +94,7 @@ class HubWriter:
         await self._runtime.run_in_thread(self._executor.shutdown)
         self._close_connection()
 
-    async def _commit_pending(self) -> None:
+    async def _commit_pending_sends(self) -> None:
         while self._pending:
             batch, self._pending = self._pending, []
             committed = await asyncio.wrap_future(self._executor.submit(self._commit_batch, batch))

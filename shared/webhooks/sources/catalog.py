@@ -101,7 +101,7 @@ class ConnectionEvents:
         }
 
     async def _publish_changes(self, reported: Reported) -> None:
-        """Publish the status changes that the stored document lists as unpublished."""
+        """Publish the status changes that the state document lists as unpublished."""
         await self._outbox.publish(
             [build_status_event(each, reported["version"]) for each in reported.get("unpublished", [])]
         )

@@ -68,7 +68,7 @@ def test_a_query_that_has_just_ended_can_be_stopped() -> None:
 
 
 @pytest.mark.parametrize(
-    ("is_lost", "is_ingesting", "running", "expected"),
+    ("has_leaked", "is_ingesting", "running", "expected"),
     [
         ([True, True], False, 0, ["queries that have ended"]),
         ([True, False], False, 0, []),
@@ -77,15 +77,15 @@ def test_a_query_that_has_just_ended_can_be_stopped() -> None:
         ([], False, 1, []),
     ],
 )
-async def test_lost_memory_ends_the_process(
-    monkeypatch: pytest.MonkeyPatch, *, is_lost: list[bool], is_ingesting: bool, running: int, expected: list[str]
+async def test_leaked_memory_ends_the_process(
+    monkeypatch: pytest.MonkeyPatch, *, has_leaked: list[bool], is_ingesting: bool, running: int, expected: list[str]
 ) -> None:
     """If a query lacks memory, the process ends if ended queries still occupy the memory, and do so a moment later.
 
     While another query runs or rows are inserted, the memory is in use, and the process does not end.
     """
     ended: list[str] = []
-    answers = iter(is_lost)
+    answers = iter(has_leaked)
     monkeypatch.setattr(engine_module, "abort_process", lambda reason: ended.append(str(reason)[:23]))
     monkeypatch.setattr(engine_module, "has_leaked_memory", lambda *_: next(answers))
     monkeypatch.setattr(engine_module, "_SECOND_LOOK_SECONDS", 0.0)

@@ -28,9 +28,9 @@ class _FailingConsumer(HubConsumer):
     """
 
     def __init__(
-        self, connection: duckdb.DuckDBPyConnection, path: Path, errors: Sequence[Exception | None], *, is_lost: bool
+        self, connection: duckdb.DuckDBPyConnection, path: Path, errors: Sequence[Exception | None], *, has_leaked: bool
     ) -> None:
-        super().__init__(connection, path, has_leaked_memory=lambda _: is_lost)
+        super().__init__(connection, path, has_leaked_memory=lambda _: has_leaked)
         self._errors = iter(errors)
         self.done = threading.Event()
 
@@ -49,7 +49,7 @@ class _FailingConsumer(HubConsumer):
 
 
 @pytest.mark.parametrize(
-    ("errors", "is_lost", "count"),
+    ("errors", "has_leaked", "count"),
     [
         ([LACK] * 3, True, 1),
         ([MemoryError(), EXPORT, MemoryError()], True, 1),
@@ -64,7 +64,7 @@ def test_a_lasting_lack_of_memory_ends_the_process(
     monkeypatch: pytest.MonkeyPatch,
     errors: list[Exception | None],
     *,
-    is_lost: bool,
+    has_leaked: bool,
     count: int,
 ) -> None:
     """The process ends after 30 s without memory that ended queries occupy, or after 300 s without any memory.
@@ -75,7 +75,7 @@ def test_a_lasting_lack_of_memory_ends_the_process(
     times = iter(range(0, 1000, 20))
     connection = duckdb.connect()
     create_tables(connection, NOW.replace(tzinfo=None))
-    consumer = _FailingConsumer(connection, tmp_path / "hub.sqlite", errors, is_lost=is_lost)
+    consumer = _FailingConsumer(connection, tmp_path / "hub.sqlite", errors, has_leaked=has_leaked)
     monkeypatch.setattr(ingest, "abort_process", ended.append)
     monkeypatch.setattr(ingest, "RETRY_SECONDS", 0.0)
     monkeypatch.setattr(ingest, "time", SimpleNamespace(monotonic=lambda: float(next(times))))

@@ -90,8 +90,8 @@ def test_opening_a_locked_file_fails_after_the_wait(tmp_path: Path) -> None:
         timer.join()
 
 
-def test_memory_of_stored_data_is_not_lost() -> None:
-    """Memory counts as lost if more than half of it is used for other purposes than stored data."""
+def test_memory_of_stored_data_has_not_leaked() -> None:
+    """Memory counts as leaked if more than half of it is used for other purposes than stored data."""
     connection = open_database(None)
     connection.execute("CREATE TABLE stored AS SELECT i, md5(i::VARCHAR) AS text FROM range(200000) t(i)")
     assert not has_leaked_memory(connection, 1_000_000)

@@ -98,7 +98,7 @@ class Intake:
             while True:
                 await self._arrived.wait()
                 await self._wait_for_more_messages()
-                await self._store_pending()
+                await self._store_pending_deliveries()
         finally:
             if self._pending and not self._blocked:
                 await self._try_to_store(self._pending)
@@ -114,7 +114,7 @@ class Intake:
             if len(self._pending) == before:
                 return
 
-    async def _store_pending(self) -> None:
+    async def _store_pending_deliveries(self) -> None:
         taken, self._pending, self._pending_bytes = self._pending, [], 0
         self._arrived.clear()
         try:

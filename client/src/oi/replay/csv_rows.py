@@ -73,11 +73,11 @@ class CsvFile:
         if not names:
             raise FileError(f"{self.path}: the first line must be a header with the names of the columns")
         self._check_header(names)
-        number = 0
-        while (cells := _read_next_cells(self.path, reader, number + 1)) is not None:
+        row_number = 0
+        while (cells := _read_next_cells(self.path, reader, row_number + 1)) is not None:
             if cells:
-                number += 1
-                yield self._parse_row(names, cells, number)
+                row_number += 1
+                yield self._parse_row(names, cells, row_number)
 
     def _check_header(self, names: Sequence[str]) -> None:
         if len(set(names)) < len(names):
@@ -115,8 +115,8 @@ class CsvFile:
         best = max(better, key=lambda each: (self.time_column in better[each], len(better[each])), default="")
         return f"; try --delimiter {_DELIMITERS[best]}" if best else ""
 
-    def _parse_row(self, names: Sequence[str], cells: Sequence[str], number: int) -> "CsvRow":
-        place = f"{self.path}: row {number}"
+    def _parse_row(self, names: Sequence[str], cells: Sequence[str], row_number: int) -> "CsvRow":
+        place = f"{self.path}: row {row_number}"
         if len(cells) != len(names):
             raise FileError(f"{place} has {len(cells)} cells; the header has {len(names)}")
         by_name = dict(zip(names, cells, strict=True))
@@ -187,11 +187,11 @@ def _validate_optional_id(text: str, position: str) -> str:
     return text
 
 
-def _read_next_cells(path: Path, reader: Iterator[list[str]], number: int) -> list[str] | None:
+def _read_next_cells(path: Path, reader: Iterator[list[str]], row_number: int) -> list[str] | None:
     try:
         return next(reader, None)
     except csv.Error as error:
-        raise FileError(f"{path}: row {number} is not CSV: {error}") from None
+        raise FileError(f"{path}: row {row_number} is not CSV: {error}") from None
 
 
 def _cell_to_json(cell: str) -> str:

@@ -13,13 +13,13 @@ from tests.virtual_time import START
 REQUEST = ImportRequest(
     format=ImportFormat.CSV, file_name="a.csv", mapping=ImportMapping(timestamp="time"), upload_expires_at=START
 )
-STEP = ImportStep(position=10, rows=5, accepted=3, duplicates=1, rejected=1)
+STEP = ImportStep(next_position=10, rows=5, accepted=3, duplicates=1, rejected=1)
 
 
 def test_counts_of_all_import_steps_are_added() -> None:
     """The counts of an import are the sums over its steps (parts of its file); its position is the newest step's."""
     request = add_step_result(REQUEST, 0, STEP)
-    request = add_step_result(request, 1, STEP.model_copy(update={"position": 25}))
+    request = add_step_result(request, 1, STEP.model_copy(update={"next_position": 25}))
     assert (request.steps, request.position) == (2, 25)
     assert (request.rows, request.accepted, request.duplicates, request.rejected) == (10, 6, 2, 2)
 

@@ -32,7 +32,7 @@ IMPORT = ImportRequest(
     format=ImportFormat.CSV, file_name="a.csv", mapping=ImportMapping(timestamp="time"), upload_expires_at=AT
 )
 BUNDLE = BundleRequest(chains=(BundledChain(target="PlatformConfig"),))
-STEP = ImportStep(position=10, rows=5, accepted=3, duplicates=1, rejected=1)
+STEP = ImportStep(next_position=10, rows=5, accepted=3, duplicates=1, rejected=1)
 ENDED = [JobStatus.COMPLETED, JobStatus.FAILED, JobStatus.CANCELLED]
 
 

@@ -41,7 +41,7 @@ class MarkStore(Protocol):
         """
 
     async def clear(self) -> None:
-        """Delete all marks.
+        """Delete the marks of all deliveries.
 
         A source calls this when a new session begins, because messages of old sessions are not repeated.
         """

@@ -61,7 +61,11 @@ class MappingBody(BaseModel):
 
 
 class ImportBody(BaseModel):
-    """Request body that creates an import of old telemetry: format of the file, and assignment of its columns."""
+    """Request body that creates an import of earlier telemetry.
+
+    `bytes` is the size of the file that will be uploaded. `mapping` states which columns of the file contain the time,
+    the ids and the payload of the messages.
+    """
 
     format: ImportFormat
     file_name: Annotated[StrictStr, Field(min_length=1, max_length=255)] = Field(

@@ -10,7 +10,10 @@ from shared.http.operation_docs import DEFINITION, IDEMPOTENT, NO_CONTENT, Docum
 
 
 class RuleCondition(TypedDict):
-    """Condition of a threshold rule: `column`, `operator` and `value`, or `rows` alone."""
+    """Condition of a threshold rule: either `column`, `operator` and `value` (a comparison), or only `rows`.
+
+    `rows` is `any` if the condition is that the query returns rows, and `none` if it returns no row.
+    """
 
     column: NotRequired[str]
     operator: NotRequired[Operator]

@@ -11,7 +11,12 @@ from shared.provenance.ports import Target
 
 
 class ImportMappingReply(TypedDict):
-    """Mapping that assigns the columns of the imported file to the parts of a message."""
+    """Mapping of an import: the columns of the file with the time, the ids and the payload of the messages.
+
+    `timestamp`, `device` and `messageId` are names of columns. If `device` is null, the lookup of the connection is the
+    device id; if `messageId` is null, ids are derived from the content. `columns` are the names of the payload's
+    columns; null means all columns without another meaning.
+    """
 
     timestamp: str
     timestampFormat: TimestampFormat

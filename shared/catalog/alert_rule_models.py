@@ -121,7 +121,7 @@ class Rows(StrEnum):
 
 
 class AlertCondition(Model):
-    """Condition of a threshold rule: a comparison of a column with a value, or `rows` alone."""
+    """Condition of a threshold rule: either `column`, `operator` and `value` (a comparison), or only `rows`."""
 
     column: ColumnName | None = Field(None, description="Column of the query's result.")
     operator: Operator | None = None

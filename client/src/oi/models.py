@@ -925,7 +925,10 @@ class RpcReply(TypedDict):
 
 
 class RuleCondition(TypedDict):
-    """Condition of a threshold rule: `column`, `operator` and `value`, or `rows` alone."""
+    """Condition of a threshold rule: either `column`, `operator` and `value` (a comparison), or only `rows`.
+
+    `rows` is `any` if the condition is that the query returns rows, and `none` if it returns no row.
+    """
 
     column: NotRequired[str]
     operator: NotRequired[Operator]
@@ -1308,7 +1311,7 @@ class Problem(TypedDict):
 
 
 class AlertCondition(TypedDict):
-    """Condition of a threshold rule: a comparison of a column with a value, or `rows` alone."""
+    """Condition of a threshold rule: either `column`, `operator` and `value` (a comparison), or only `rows`."""
 
     column: NotRequired[str | None]
     """
@@ -1755,7 +1758,12 @@ class Identity(TypedDict):
 
 
 class ImportMappingReply(TypedDict):
-    """Mapping that assigns the columns of the imported file to the parts of a message."""
+    """Mapping of an import: the columns of the file with the time, the ids and the payload of the messages.
+
+    `timestamp`, `device` and `messageId` are names of columns. If `device` is null, the lookup of the connection is the
+    device id; if `messageId` is null, ids are derived from the content. `columns` are the names of the payload's
+    columns; null means all columns without another meaning.
+    """
 
     timestamp: str
     timestampFormat: TimestampFormat
@@ -2388,7 +2396,11 @@ class Import(TypedDict):
 
 
 class ImportBody(TypedDict):
-    """Request body that creates an import of old telemetry: format of the file, and assignment of its columns."""
+    """Request body that creates an import of earlier telemetry.
+
+    `bytes` is the size of the file that will be uploaded. `mapping` states which columns of the file contain the time,
+    the ids and the payload of the messages.
+    """
 
     format: ImportFormat
     fileName: str

@@ -50,7 +50,7 @@ class FilledStores:
         while True:
             page = await self.documents.list(LINE, "l1", 3, after, all_partitions=False)
             found += page.texts
-            after = page.position
+            after = page.next_position
             if after is None:
                 return found
 

@@ -56,7 +56,7 @@ async def test_a_long_list_is_complete_during_writes(document_files: list[Docume
     while True:
         page = await reader.list(TABLE, MISSING, 1000, position, all_partitions=True)
         seen += (orjson.loads(text)["id"] for text in page.texts)
-        position = page.position
+        position = page.next_position
         if position is None:
             break
     ended.set()

@@ -48,7 +48,7 @@ def map_accepted_names(model: type[BaseModel]) -> Mapping[str, str]:
     return {
         name: names[0]
         for field, info in model.model_fields.items()
-        for names in [_list_field_names(field, info)]
+        for names in [list_field_names(field, info)]
         for name in names
     }
 
@@ -164,7 +164,13 @@ def _format_message(kind: str, name: str, known_names: Mapping[str, str], index:
     return f"{unknown}; known: {listed}."
 
 
-def _list_field_names(field: str, info: FieldInfo) -> list[str]:
+def list_field_names(field: str, info: FieldInfo) -> list[str]:
+    """Return all names of a model's field that clients may use, beginning with the documented name.
+
+    Args:
+        field: name of the attribute.
+        info: pydantic's description of the field.
+    """
     alias = info.validation_alias
     if isinstance(alias, AliasChoices):
         return [choice for choice in alias.choices if isinstance(choice, str)]
@@ -184,7 +190,7 @@ def _find_field_type(annotation: Any, name: str) -> Any:
     """Return the type of a property of the model in a type annotation; None if the model has no such property."""
     at = _find_model_in_annotation(annotation)
     fields = at.model_fields if at else {}
-    return next((info.annotation for field, info in fields.items() if name in _list_field_names(field, info)), None)
+    return next((info.annotation for field, info in fields.items() if name in list_field_names(field, info)), None)
 
 
 def _find_tagged_model(annotation: Any, tag: str) -> type[BaseModel] | None:

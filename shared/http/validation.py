@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterable, Mapping
 from copy import copy
 from dataclasses import replace
 from functools import cache
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, get_args
 
 from pydantic import BaseModel, TypeAdapter, ValidationError, create_model
 
@@ -34,6 +34,7 @@ from shared.http.unknown_names import (
     build_unknown_parameters_error,
     build_unknown_properties_error,
     format_location,
+    list_field_names,
     map_accepted_names,
 )
 from shared.http.versions import check_version
@@ -42,6 +43,7 @@ from shared.text_formats.strict_json import parse_body
 from shared.timestamps import parse_rfc3339
 from shared.validation.names import MAX_HINTS
 from shared.validation.validation_messages import (
+    find_value,
     get_field_location,
     remove_redundant_errors,
     remove_union_tags,
@@ -50,6 +52,9 @@ from shared.validation.validation_messages import (
 
 _MAX_READ: Final = 10_000
 """Maximum number of pydantic's errors that are read, because it returns all of them in one call without a pause."""
+
+MAX_VALUES: Final = 10_000
+"""Maximum number of values in one property that a model describes; pydantic validates all of them in one call."""
 
 _UNKNOWN: Final = "extra_forbidden"
 """Type of pydantic's error about an unknown property."""
@@ -258,6 +263,8 @@ def _validate_value(
     reject_unknown: bool = False,
 ) -> Any:
     if value is not _UNPARSED:
+        if is_body_model(model):
+            _reject_too_many_values(model, value, faults)
         # Passed here, because models ignore unknown fields by default.
         extra: Literal["forbid"] | None = "forbid" if reject_unknown else None
         try:
@@ -269,14 +276,76 @@ def _validate_value(
     return _build_model_of_valid_fields(model, value, faults) if is_body_model(model) else None
 
 
+def _reject_too_many_values(model: type[BaseModel], value: Any, faults: ValidationErrors) -> None:
+    """Reject a body with so many values that their validation would delay other requests.
+
+    Properties that accept any JSON object are not limited, because pydantic does not validate their values. Those of
+    strict models are limited, because pydantic parses their values.
+    """
+    if not isinstance(value, dict):
+        return
+    rule = f"must have at most {MAX_VALUES} values, including those in nested arrays and objects"
+    errors = [FieldError(name, rule) for name in _list_described_properties(model) if _is_too_large(value.get(name))]
+    if len(value) > MAX_VALUES:
+        errors.append(FieldError("body", f"must have at most {MAX_VALUES} properties"))
+    if errors:
+        faults.add(build_invalid_fields_error(errors))
+        # No further rule can be checked, because the body cannot be validated.
+        faults.raise_all()
+
+
+def _is_too_large(value: Any) -> bool:
+    """Return whether a property has more than :data:`MAX_VALUES` values."""
+    count = 0
+    waiting = [value]
+    while waiting:
+        container = waiting.pop()
+        if not isinstance(container, dict | list):
+            continue
+        count += len(container)
+        if count > MAX_VALUES:
+            return True
+        waiting.extend(container.values() if isinstance(container, dict) else container)
+    return False
+
+
+@cache
+def _list_described_properties(model: type[BaseModel]) -> list[str]:
+    """Return the accepted names of the properties whose number of values is limited."""
+    is_strict = issubclass(model, StrictBody)
+    return [
+        name
+        for field, info in model.model_fields.items()
+        if is_strict or not _accepts_any_object(info.annotation)
+        for name in list_field_names(field, info)
+    ]
+
+
+def _accepts_any_object(annotation: Any) -> bool:
+    return annotation == dict[str, Any] or any(map(_accepts_any_object, get_args(annotation)))
+
+
 def _validate_body(model: type[BaseModel], value: Any, extra: Literal["forbid"] | None) -> BaseModel:
     if not issubclass(model, StrictBody):
         return model.model_validate(value, extra=extra)
     # Only the JSON parser of pydantic accepts enums and times as texts in strict mode.
     context = model.validation_context
     return model.model_validate_json(
-        json.dumps(value), strict=True, extra=extra, context=context, by_alias=True, by_name=False
+        json.dumps(_remove_unused_values(model, value)),
+        strict=True,
+        extra=extra,
+        context=context,
+        by_alias=True,
+        by_name=False,
     )
+
+
+def _remove_unused_values(model: type[BaseModel], value: Any) -> Any:
+    """Replace the values of unknown properties with null, because these values can be large and have no effect."""
+    if not isinstance(value, dict):
+        return None
+    known = map_accepted_names(model)
+    return {name: each if name in known else None for name, each in value.items()}
 
 
 def _add_pydantic_errors(
@@ -290,17 +359,20 @@ def _add_pydantic_errors(
     if total > _MAX_READ:
         faults.add(invalid("body", f"has {total} errors; more than {_MAX_READ} are not listed individually"))
         faults.raise_all()
-    found = remove_redundant_errors(failure.errors(include_url=False, include_context=False)[:MAX_LISTED])
+    # Pydantic would copy the whole object into each error about a property that it lacks.
+    details = failure.errors(include_url=False, include_context=False, include_input=False)
+    found = remove_redundant_errors(details[:MAX_LISTED])
     unknown = [error["loc"] for error in found if error["type"] == _UNKNOWN]
     if unknown:
         faults.add(build_unknown_properties_error(model, value, unknown, parameters))
     errors = [
         FieldError(
-            format_location(remove_union_tags(get_field_location(error), value)),
-            reword_pydantic_error(error["type"], error["msg"], error["input"], suggest=index < MAX_HINTS),
+            format_location(location),
+            reword_pydantic_error(error["type"], error["msg"], find_value(value, location), suggest=index < MAX_HINTS),
         )
         for index, error in enumerate(found)
         if error["type"] != _UNKNOWN
+        for location in [remove_union_tags(get_field_location(error), value)]
     ]
     if errors:
         faults.add(build_invalid_fields_error(errors))

@@ -103,6 +103,23 @@ def remove_union_tags(location: Location, value: Any) -> Location:
     return tuple(steps)
 
 
+def find_value(body: Any, location: Location) -> Any:
+    """Return the value at a location of a body; None if the body has no value there.
+
+    Args:
+        body: JSON value.
+        location: location without tags of unions, as :func:`remove_union_tags` returns it.
+    """
+    for step in location:
+        if isinstance(body, dict):
+            body = body.get(step)
+        elif isinstance(body, list) and isinstance(step, int) and step < len(body):
+            body = body[step]
+        else:
+            return None
+    return body
+
+
 def _describe_pattern(message: str) -> str | None:
     """Describe the pattern in pydantic's message; return None for an unknown pattern."""
     if message.endswith(f"'{JSON_POINTER_PATTERN}'"):

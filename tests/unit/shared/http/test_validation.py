@@ -168,9 +168,11 @@ async def test_a_raw_body_is_parsed_by_the_handler() -> None:
 
 
 class Many(BaseModel):
-    """Body model with a list."""
+    """Body model with lists, and with a property that accepts any JSON object."""
 
     numbers: list[int]
+    others: list[int] = []
+    state: dict[str, Any] | None = None
 
 
 def test_the_first_thousand_body_errors_are_listed() -> None:
@@ -185,8 +187,32 @@ def test_the_first_thousand_body_errors_are_listed() -> None:
 def test_tens_of_thousands_of_body_errors_are_only_counted() -> None:
     """If a body has over 10,000 errors, only their number is reported, because reading them takes too long."""
     with pytest.raises(WorkspaceError) as raised:
-        validate_with_model(Many, {"numbers": ["x"] * 10_001})
-    assert raised.value.detail == "body: has 10001 errors; more than 10000 are not listed individually"
+        validate_with_model(Many, {"numbers": ["x"] * 9_999, "others": ["x"] * 9_999})
+    assert raised.value.detail == "body: has 19998 errors; more than 10000 are not listed individually"
+
+
+@pytest.mark.parametrize(
+    "numbers", [[1] * 10_001, [[1] * 5_000, [1] * 5_000], {"a": {str(n): 1 for n in range(10_000)}}]
+)
+def test_a_property_has_at_most_ten_thousand_values(numbers: Any) -> None:
+    """A property with more than 10,000 values is rejected before the values are validated one by one."""
+    with pytest.raises(WorkspaceError) as raised:
+        validate_with_model(Many, {"numbers": numbers})
+    rule = "must have at most 10000 values, including those in nested arrays and objects"
+    assert raised.value.members["errors"] == [{"field": "numbers", "message": rule}]
+
+
+def test_a_property_for_any_object_has_any_number_of_values() -> None:
+    """The limit of 10,000 values does not hold for properties that accept any JSON object."""
+    state = {"readings": list(range(10_001))}
+    assert validate_with_model(Many, {"numbers": [1] * 10_000, "state": state}).state == state
+
+
+def test_a_body_has_at_most_ten_thousand_properties() -> None:
+    """A body with more than 10,000 properties is rejected before the properties are validated one by one."""
+    with pytest.raises(WorkspaceError) as raised:
+        validate_with_model(Many, {f"m{number}": 0 for number in range(10_001)})
+    assert raised.value.detail == "body: must have at most 10000 properties"
 
 
 class Chosen(BaseModel):

@@ -2,7 +2,12 @@
 
 import pytest
 
-from shared.validation.validation_messages import JSON_POINTER_PATTERN, remove_union_tags, reword_pydantic_error
+from shared.validation.validation_messages import (
+    JSON_POINTER_PATTERN,
+    find_value,
+    remove_union_tags,
+    reword_pydantic_error,
+)
 
 
 @pytest.mark.parametrize(
@@ -105,3 +110,12 @@ def test_locations_contain_no_tags_of_unions(
 ) -> None:
     """The location of an error contains only steps that the body has, without pydantic's tags of union types."""
     assert remove_union_tags(location, body) == field
+
+
+@pytest.mark.parametrize(
+    ("location", "value"),
+    [((), {"a": [1, {"b": 2}]}), (("a", 1, "b"), 2), (("a", 2), None), (("c",), None), (("a", 0, "b"), None)],
+)
+def test_a_value_is_found_by_its_location(location: tuple[int | str, ...], value: object) -> None:
+    """A location leads to a value of the body; a location without a value leads to None."""
+    assert find_value({"a": [1, {"b": 2}]}, location) == value

@@ -1,6 +1,7 @@
 """HTTP operations on the whole workspace as one document: export, plan, apply."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from typing import Any, Final
 
 from functions.conditions import parse_condition
@@ -58,10 +59,10 @@ async def export_workspace_document(call: Call) -> Reply:
 )
 async def plan_workspace_document(call: Call[Any, RawBody]) -> Reply:
     """Return the changes that applying a document would make, and change nothing."""
-    async with reject_reused_idempotency_key(call):
-        loaded = await _load_document(call.request)
+    async with reject_reused_idempotency_key(call), _load_document(call.request) as loaded:
         plan = await services().workspace_documents.documents.plan(loaded, Caller.from_principal(call.principal))
-        return await _build_reply(plan, [*_list_warnings(loaded), *await _list_query_warnings(loaded, plan)])
+        warnings = [*await _list_warnings(loaded), *await _list_query_warnings(loaded, plan)]
+        return await _build_reply(plan, warnings)
 
 
 @GROUP.endpoint(
@@ -72,28 +73,34 @@ async def apply_workspace_document(call: Call[Any, RawBody]) -> Reply:
     condition = parse_condition(call.request)
     caller = Caller.from_principal(call.principal)
     documents = services().workspace_documents.documents
-    loaded = await _load_document(call.request)
-    plan = await documents.plan(loaded, caller)
-    check_plan_condition(condition, plan.tag)
-    try:
-        warnings = [*_list_warnings(loaded), *await _check_changed_queries(loaded, plan, _APPLY_SECONDS)]
-    except DocumentError as error:
-        raise _to_workspace_error(error, DocumentFormat.YAML) from error
-    return await _build_reply(await documents.apply(loaded, caller, condition), warnings)
+    async with _load_document(call.request) as loaded:
+        plan = await documents.plan(loaded, caller)
+        check_plan_condition(condition, plan.tag)
+        try:
+            warnings = [*await _list_warnings(loaded), *await _check_changed_queries(loaded, plan, _APPLY_SECONDS)]
+        except DocumentError as error:
+            raise _to_workspace_error(error, DocumentFormat.YAML) from error
+        return await _build_reply(await documents.apply(loaded, caller, condition), warnings)
 
 
-async def _load_document(request: Request) -> LoadedDocument:
-    """Parse and validate the workspace document in a request.
+@asynccontextmanager
+async def _load_document(request: Request) -> AsyncIterator[LoadedDocument]:
+    """Context manager: parse and validate the workspace document in a request, yield it, and free it at the end.
 
     Raises:
         WorkspaceError: INVALID with the first problems and their positions in the document.
     """
     media_type = request.media_type
     text_format = DocumentFormat.YAML if media_type in _YAML_TYPES else DocumentFormat.JSON
+    documents = services().workspace_documents.documents
     try:
-        return await services().workspace_documents.documents.load(request.body, text_format)
+        loaded = await documents.load(request.body, text_format)
     except DocumentError as error:
         raise _to_workspace_error(error, text_format) from error
+    try:
+        yield loaded
+    finally:
+        await documents.release(loaded)
 
 
 async def _check_changed_queries(
@@ -143,7 +150,11 @@ def _has_new_kql_or_parameters(change: ItemChange) -> bool:
     return change.after is not None and any(before.get(name) != after[name] for name in ("kql", "parameters"))
 
 
-def _list_warnings(loaded: LoadedDocument) -> list[DocumentWarning]:
+async def _list_warnings(loaded: LoadedDocument) -> list[DocumentWarning]:
+    return await services().runtime.run_in_thread(_find_warnings, loaded)
+
+
+def _find_warnings(loaded: LoadedDocument) -> list[DocumentWarning]:
     if not (found := list(iterate_warnings(loaded.document))):
         return []
     return [

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
-from itertools import batched, islice
+from itertools import islice
 from types import MappingProxyType
 from typing import Any, Final, get_args, get_origin
 
@@ -29,8 +29,11 @@ from shared.validation.validation_messages import (
     remove_redundant_errors,
     reword_pydantic_error,
 )
+from shared.validation.value_counts import count_values
 
 ITEMS_AT_ONCE: Final = 100
+MAX_ITEM_VALUES: Final = 20_000
+"""Maximum number of values in one item or section of a document, because pydantic validates it in one call."""
 
 
 def validate_document(data: Any) -> tuple[WorkspaceDocument | None, list[ErrorDetails]]:
@@ -48,9 +51,11 @@ def validate_document(data: Any) -> tuple[WorkspaceDocument | None, list[ErrorDe
         name: [] if isinstance(value, list) and name in _build_list_validators() else value
         for name, value in _limit_unknown_fields(fields).items()
     }
+    if too_large := [_build_size_error((name,)) for name, value in head.items() if _is_too_large(value)]:
+        return None, (too_large + errors)[:MAX_PROBLEMS]
     try:
         document = WorkspaceDocument.model_validate_json(
-            json.dumps(head if isinstance(data, dict) else data),
+            json.dumps(head if isinstance(data, dict) else None),
             strict=True,
             context=DECLARED,
             by_alias=True,
@@ -62,11 +67,22 @@ def validate_document(data: Any) -> tuple[WorkspaceDocument | None, list[ErrorDe
 
 
 def _limit_unknown_fields(fields: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Copy the top-level fields, but at most ``MAX_PROBLEMS`` unknown ones, to limit the number of errors."""
+    """Copy the top-level fields, but at most ``MAX_PROBLEMS`` unknown ones, to limit the number of errors.
+
+    The values of unknown fields are omitted, because they have no effect and can be large.
+    """
     known = {field.alias or name for name, field in WorkspaceDocument.model_fields.items()}
     unknown = islice((name for name in fields if name not in known), MAX_PROBLEMS)
-    kept = known | set(unknown)
-    return {name: value for name, value in fields.items() if name in kept}
+    return {name: fields[name] for name in fields if name in known} | dict.fromkeys(unknown)
+
+
+def _is_too_large(value: Any) -> bool:
+    return count_values(value, MAX_ITEM_VALUES) > MAX_ITEM_VALUES
+
+
+def _build_size_error(location: Path) -> ErrorDetails:
+    message = f"must have at most {MAX_ITEM_VALUES} values, including those in nested arrays and objects"
+    return {"type": "too_many_values", "loc": location, "msg": message, "input": None}
 
 
 def _validate_items(
@@ -74,11 +90,12 @@ def _validate_items(
 ) -> tuple[Any, ...]:
     """Return the valid items of a list; append the errors of the invalid items to ``errors``."""
     valid: list[Any] = []
-    for start, batch in zip(
-        range(0, len(items), ITEMS_AT_ONCE), batched(items, ITEMS_AT_ONCE, strict=False), strict=True
-    ):
+    for start, batch in _batch_items(items):
         if len(errors) >= MAX_PROBLEMS:
             break
+        if len(batch) == 1 and _is_too_large(batch[0]):
+            errors.append(_build_size_error((name, start)))
+            continue
         try:
             valid += adapter.validate_json(
                 json.dumps(batch), strict=True, context=DECLARED, by_alias=True, by_name=False
@@ -88,6 +105,21 @@ def _validate_items(
                 index, *rest = detail["loc"]
                 errors.append({**detail, "loc": (name, start + int(index), *rest)})
     return tuple(valid)
+
+
+def _batch_items(items: list[Any]) -> Iterator[tuple[int, list[Any]]]:
+    """Yield the items that are validated in one call, with the index of the first; a large item is alone."""
+    batch: list[Any] = []
+    values = start = 0
+    for index, item in enumerate(items):
+        count = count_values(item, MAX_ITEM_VALUES)
+        if batch and (len(batch) == ITEMS_AT_ONCE or values + count > MAX_ITEM_VALUES):
+            yield start, batch
+            batch, values, start = [], 0, index
+        batch.append(item)
+        values += count
+    if batch:
+        yield start, batch
 
 
 def _list_error_details(error: ValidationError) -> list[ErrorDetails]:
@@ -185,6 +217,16 @@ def load_located_document(
     """
     parse = parse_yaml if text_format is DocumentFormat.YAML else parse_json_document
     located = LocatedValues(parse(text, source), source, text)
+    try:
+        return LoadedDocument(_validate_values(located, defaults, checks_approvers=checks_approvers), located)
+    except DocumentError:
+        located.release()
+        raise
+
+
+def _validate_values(
+    located: LocatedValues, defaults: Mapping[str, Any], *, checks_approvers: bool
+) -> WorkspaceDocument:
     data = located.to_json_values()
     if isinstance(data, dict) and defaults.keys().isdisjoint(data):
         data = {**defaults, **data}
@@ -206,7 +248,7 @@ def load_located_document(
         problems[located.build_problem(path, message)] = None
     if document is None or problems:
         raise DocumentError(problems)
-    return LoadedDocument(document, located)
+    return document
 
 
 def _convert_to_problems(errors: list[ErrorDetails], located: LocatedValues) -> Iterator[Problem]:

@@ -4,12 +4,14 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 from typing import Any, Final
 
 from shared.catalog.problems import MAX_PROBLEMS, DocumentError, Path, Problem, format_path
 
 MAX_CHARACTERS: Final = 16 * 1024 * 1024
-MAX_NODES: Final = 2_000_000
+MAX_NODES: Final = 300_000
+"""Maximum number of values; a document of 16 Mi characters with queries of usual length has fewer."""
 MAX_DEPTH: Final = 40
 _NO_TEXT: Final = "?"
 """Field name in an error about a mapping key that is not text; YAML marks such keys with a question mark."""
@@ -46,6 +48,22 @@ class Node:
     entries: "list[tuple[Node, Node]] | None" = None
 
 
+def release_nodes(nodes: list[Node]) -> None:
+    """Free syntax trees node by node, because freeing a large tree in one call would block all other threads.
+
+    Args:
+        nodes: roots of the trees, or parts of them; empty afterwards, as are all arrays and mappings of the trees.
+    """
+    while nodes:
+        node = nodes.pop()
+        if node.items:
+            nodes.extend(node.items)
+            node.items.clear()
+        if node.entries:
+            nodes.extend(chain.from_iterable(node.entries))
+            node.entries.clear()
+
+
 class LocatedValues:
     """Converter of a syntax tree to JSON values that finds the line and column of each value.
 
@@ -74,6 +92,11 @@ class LocatedValues:
             DocumentError: if aliases make the tree too large or too deep, or at ``MAX_PROBLEMS`` problems.
         """
         return self._node_to_json_value(self._root, (), 0)
+
+    def release(self) -> None:
+        """Free the syntax tree; call this in a worker thread, and find no positions afterwards."""
+        self._indexes.clear()
+        release_nodes([self._root])
 
     def build_problem(self, path: Path, message: str, *, of_name: bool = False) -> Problem:
         """Build a problem at the position of a value, or of the closest parent if the value is missing.

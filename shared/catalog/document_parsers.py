@@ -17,7 +17,15 @@ from typing import Any, Final
 import yaml
 from yaml._yaml import Mark as CMark
 
-from shared.catalog.document_nodes import MAX_CHARACTERS, MAX_DEPTH, MAX_NODES, TOO_MANY_ALIASES, LineIndex, Node
+from shared.catalog.document_nodes import (
+    MAX_CHARACTERS,
+    MAX_DEPTH,
+    MAX_NODES,
+    TOO_MANY_ALIASES,
+    LineIndex,
+    Node,
+    release_nodes,
+)
 from shared.catalog.problems import DocumentError, Problem
 
 MAX_ALIASES: Final = 10_000
@@ -54,8 +62,9 @@ def parse_yaml(text: str, source: str) -> Node:
     """
     if len(text) > MAX_CHARACTERS:
         raise _build_error_at_mark(source, None, f"the document is longer than {MAX_CHARACTERS} characters")
+    unfinished: list[Node] = []
     try:
-        root = _Composer(text, source).compose_document()
+        root = _Composer(text, source, unfinished).compose_document()
     except yaml.MarkedYAMLError as error:
         raise _build_error_at_mark(
             source, error.problem_mark or error.context_mark, _describe_yaml_error(error)
@@ -66,6 +75,8 @@ def parse_yaml(text: str, source: str) -> Node:
         raise _build_error_at_index(
             text, source, error.start, "the text has an unpaired surrogate, which is not a character"
         ) from None
+    finally:
+        release_nodes(unfinished)
     if root is None:
         raise _build_error_at_mark(source, None, "the document is empty")
     return root
@@ -77,12 +88,14 @@ class _Composer:
     Args:
         text: YAML text.
         source: file name in the error messages.
+        unfinished: receives the arrays and mappings whose end was not parsed yet, from the outermost to the innermost.
     """
 
-    def __init__(self, text: str, source: str) -> None:
+    def __init__(self, text: str, source: str, unfinished: list[Node]) -> None:
         self._next: Callable[[], Any] = yaml.CSafeLoader(text).get_event
         self._source = source
         self._anchors: dict[str, Node] = {}
+        self._unfinished = unfinished
         self._count = 0
         self._aliases = 0
         self._expanded = 0
@@ -97,12 +110,12 @@ class _Composer:
         self._next()
         if isinstance(self._next(), yaml.StreamEndEvent):
             return None
-        root = self._compose_node(self._next(), 0)
+        self._unfinished.append(self._compose_node(self._next(), 0))
         self._next()
         following = self._next()
         if not isinstance(following, yaml.StreamEndEvent):
             raise self._build_error(following, "expected a single document, but found another document")
-        return root
+        return self._unfinished.pop()
 
     def _compose_node(self, event: Any, depth: int) -> Node:
         self._count += 1
@@ -133,19 +146,21 @@ class _Composer:
         if type(event) is yaml.SequenceStartEvent:
             items: list[Node] = []
             node = Node(_resolve_container_tag(event, "seq"), mark.line + 1, mark.column + 1, items=items)
+            self._unfinished.append(node)
             self._add_anchor(event, node)
             while type(following := self._next()) is not yaml.SequenceEndEvent:
                 items.append(self._compose_node(following, depth))
-            return node
+            return self._unfinished.pop()
         entries: list[tuple[Node, Node]] = []
         node = Node(_resolve_container_tag(event, "map"), mark.line + 1, mark.column + 1, entries=entries)
+        self._unfinished.append(node)
         self._add_anchor(event, node)
         while type(following := self._next()) is not yaml.MappingEndEvent:
             key = self._compose_node(following, depth)
             if depth == 1:
                 self._field = key.text or ""
             entries.append((key, self._compose_node(self._next(), depth)))
-        return node
+        return self._unfinished.pop()
 
     def _add_anchor(self, event: Any, node: Node) -> None:
         if event.anchor is not None:
@@ -238,24 +253,34 @@ def parse_json_document(text: str, source: str) -> Node:
     parser = _Parser(text, source)
     if len(text) > MAX_CHARACTERS:
         raise parser.build_error(0, f"the document is longer than {MAX_CHARACTERS} characters")
-    return parser.parse()
+    try:
+        return parser.parse()
+    finally:
+        parser.release_unfinished()
 
 
 class _Parser:
     def __init__(self, text: str, source: str) -> None:
         self._text = text
         self._source = source
+        self._unfinished: list[Node] = []
+        """Arrays and objects whose end was not parsed yet, from the outermost to the innermost."""
         self._count = 0
+
+    def release_unfinished(self) -> None:
+        """Free the values of an invalid document."""
+        release_nodes(self._unfinished)
 
     def parse(self) -> Node:
         start = self._skip_white_space(0)
         if start == len(self._text):
             raise self.build_error(0, "the document is empty")
         root, end = self._parse_value(start, 0)
+        self._unfinished.append(root)
         end = self._skip_white_space(end)
         if end < len(self._text):
             raise self.build_error(end, "not JSON: text follows the value")
-        return root
+        return self._unfinished.pop()
 
     def build_error(self, position: int, message: str) -> DocumentError:
         return DocumentError([Problem(self._source, *LineIndex(self._text).locate(position), "", message)])
@@ -303,29 +328,29 @@ class _Parser:
 
     def _parse_array(self, position: int, depth: int) -> tuple[Node, int]:
         items: list[Node] = []
-        node = Node("seq", 0, position, items=items)
+        self._unfinished.append(Node("seq", 0, position, items=items))
         place = self._skip_white_space(position + 1)
         if self._text.startswith("]", place):
-            return node, place + 1
+            return self._unfinished.pop(), place + 1
         while True:
             item, place = self._parse_value(place, depth)
             items.append(item)
             place, is_last = self._parse_separator(place, "]")
             if is_last:
-                return node, place
+                return self._unfinished.pop(), place
 
     def _parse_object(self, position: int, depth: int) -> tuple[Node, int]:
         entries: list[tuple[Node, Node]] = []
-        node = Node("map", 0, position, entries=entries)
+        self._unfinished.append(Node("map", 0, position, entries=entries))
         place = self._skip_white_space(position + 1)
         if self._text.startswith("}", place):
-            return node, place + 1
+            return self._unfinished.pop(), place + 1
         while True:
             if found := _MEMBER.match(self._text, place):
                 entries.append(self._build_property(found))
                 place = found.end()
                 if found[5] == "}":
-                    return node, place
+                    return self._unfinished.pop(), place
                 continue
             if not self._text.startswith('"', place):
                 raise self.build_error(place, "not JSON: a name in double quotes is expected")
@@ -337,7 +362,7 @@ class _Parser:
             entries.append((key, value))
             place, is_last = self._parse_separator(place, "}")
             if is_last:
-                return node, place
+                return self._unfinished.pop(), place
 
     def _build_property(self, match: re.Match[str]) -> tuple[Node, Node]:
         self._count_value(match.start())

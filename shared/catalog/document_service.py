@@ -16,6 +16,7 @@ from shared.catalog.document_plans import (
 from shared.catalog.export import export_document
 from shared.catalog.items import ItemKind, WorkspaceSettings, build_container_key, to_definition
 from shared.catalog.ports import StoredCatalog
+from shared.catalog.problems import DocumentError
 from shared.catalog.service import CatalogService
 from shared.conditional_requests import Condition
 from shared.runtime import LARGE, SYSTEM_RUNTIME, Runtime
@@ -59,11 +60,17 @@ class DocumentService:
     async def load(self, body: bytes, text_format: DocumentFormat) -> LoadedDocument:
         """Parse and validate the workspace document in a request's body.
 
+        The caller passes the result to :meth:`release` at the end.
+
         Raises:
             DocumentError: the document is invalid; the error lists every problem.
         """
         stored = await self._catalog.load()
         return await self._runtime.run_in_thread_if_large(LARGE, _load_request_document, body, text_format, stored)
+
+    async def release(self, loaded: LoadedDocument) -> None:
+        """Free the positions of a document's values in a worker thread; find no positions afterwards."""
+        await self._runtime.run_in_thread_if_large(LARGE, loaded.values.release)
 
     async def plan(self, loaded: LoadedDocument, caller: Caller) -> DocumentPlan:
         """Return the changes that :meth:`apply` would make now.
@@ -118,11 +125,20 @@ def _load_request_document(body: bytes, text_format: DocumentFormat, stored: Sto
     text, settings = decode_document(body, SOURCE), _get_stored_settings(stored)
     defaults = {name: value for name, value in to_definition(settings).items() if name in _READ_ONLY and value}
     loaded = load_located_document(text, SOURCE, text_format, checks_approvers=False, defaults=defaults)
+    try:
+        _check_fixed_values(loaded, settings, stored)
+    except DocumentError:
+        loaded.values.release()
+        raise
+    return loaded
+
+
+def _check_fixed_values(loaded: LoadedDocument, settings: WorkspaceSettings, stored: StoredCatalog) -> None:
+    """Reject changes that are not possible over HTTPS: of the tier, of the limits, and to the class `evidence`."""
     if errors := [((name,), _RULE) for name in _READ_ONLY if getattr(loaded.document, name) != getattr(settings, name)]:
         raise loaded.build_located_error(errors)
     if evidence := [(path, EVIDENCE_REASON) for path in iterate_changes_to_evidence_class(loaded.document, stored)]:
         raise loaded.build_located_error(evidence, DATA_CLASS_REFUSED)
-    return loaded
 
 
 def _get_stored_settings(stored: StoredCatalog) -> WorkspaceSettings:

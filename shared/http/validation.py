@@ -49,6 +49,7 @@ from shared.validation.validation_messages import (
     remove_union_tags,
     reword_pydantic_error,
 )
+from shared.validation.value_counts import count_values
 
 _MAX_READ: Final = 10_000
 """Maximum number of pydantic's errors that are read, because it returns all of them in one call without a pause."""
@@ -285,28 +286,17 @@ def _reject_too_many_values(model: type[BaseModel], value: Any, faults: Validati
     if not isinstance(value, dict):
         return
     rule = f"must have at most {MAX_VALUES} values, including those in nested arrays and objects"
-    errors = [FieldError(name, rule) for name in _list_described_properties(model) if _is_too_large(value.get(name))]
+    errors = [
+        FieldError(name, rule)
+        for name in _list_described_properties(model)
+        if count_values(value.get(name), MAX_VALUES) > MAX_VALUES
+    ]
     if len(value) > MAX_VALUES:
         errors.append(FieldError("body", f"must have at most {MAX_VALUES} properties"))
     if errors:
         faults.add(build_invalid_fields_error(errors))
         # No further rule can be checked, because the body cannot be validated.
         faults.raise_all()
-
-
-def _is_too_large(value: Any) -> bool:
-    """Return whether a property has more than :data:`MAX_VALUES` values."""
-    count = 0
-    waiting = [value]
-    while waiting:
-        container = waiting.pop()
-        if not isinstance(container, dict | list):
-            continue
-        count += len(container)
-        if count > MAX_VALUES:
-            return True
-        waiting.extend(container.values() if isinstance(container, dict) else container)
-    return False
 
 
 @cache

@@ -150,7 +150,25 @@ def test_an_error_about_expanding_aliases_names_the_property() -> None:
     """If aliases make a document too large, the problem names the position and the property of an alias."""
     layers = ["workspace: {id: p, name: P}", "team: &l0 [x, x, x, x, x, x, x, x, x, x]"]
     layers += [f"l{n}: &l{n} [{', '.join([f'*l{n - 1}'] * 10)}]" for n in range(1, 10)]
-    assert list_problems("\n".join(layers))[0].startswith("w.yaml:8:10: l6: aliases make")
+    assert list_problems("\n".join(layers))[0].startswith("w.yaml:7:15: l5: aliases make")
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("connections: [{lookup: [%s]}]", "w.yaml:1:15: connections[0]: must have at most 20000 values"),
+        ("workspace: {id: [%s]}", "w.yaml:1:1: workspace: must have at most 20000 values"),
+    ],
+)
+def test_an_item_or_a_field_has_at_most_20000_values(text: str, problem: str) -> None:
+    """An item or field with more than 20,000 values is a problem, because it is validated in one call."""
+    assert any(each.startswith(problem) for each in list_problems(text % ("1," * 20_000)))
+
+
+def test_values_of_unknown_fields_are_not_validated() -> None:
+    """An unknown field with many values is one problem."""
+    found = [each for each in list_problems("x: [%s]" % ("1," * 20_001)) if "x" in each.split(": ")[1]]
+    assert found == ["w.yaml:1:1: x: is not a known field"]
 
 
 def test_an_alias_has_the_value_of_its_anchor() -> None:

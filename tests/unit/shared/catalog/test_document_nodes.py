@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shared.catalog.document_nodes import LineIndex
+from shared.catalog.document_nodes import LineIndex, Node, release_nodes
 
 
 @given(st.lists(st.integers(0, 90_000), max_size=4), st.integers(0, 200_000))
@@ -13,3 +13,14 @@ def test_line_and_column_count_from_1(lengths: list[int], offset: int) -> None:
     offset = min(offset, len(text))
     before = text[:offset]
     assert LineIndex(text).locate(offset) == (before.count("\n") + 1, offset - before.rfind("\n"))
+
+
+def test_released_trees_are_empty() -> None:
+    """The release of a tree removes the children of all its nodes, also of a node that contains itself."""
+    leaf = Node("str", 1, 1, "a")
+    inner = Node("seq", 1, 1, items=[leaf])
+    root = Node("map", 1, 1, entries=[(leaf, inner)])
+    inner.items = [leaf, root]
+    waiting = [root]
+    release_nodes(waiting)
+    assert (waiting, root.entries, inner.items) == ([], [], [])

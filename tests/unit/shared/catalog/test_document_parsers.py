@@ -1,6 +1,8 @@
 """Tests of the YAML parser and the JSON parser."""
 
 import json
+from collections.abc import Callable
+from traceback import walk_tb
 from typing import Any
 
 import pytest
@@ -8,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shared.catalog import document_parsers
-from shared.catalog.document_nodes import MAX_CHARACTERS, MAX_DEPTH, MAX_NODES, LocatedValues
+from shared.catalog.document_nodes import MAX_CHARACTERS, MAX_DEPTH, MAX_NODES, LocatedValues, Node
 from shared.catalog.document_parsers import parse_json_document, parse_yaml
 from shared.catalog.problems import DocumentError
 
@@ -189,8 +191,8 @@ def check_json_error(text: str, position: tuple[int, int], message: str) -> None
 
 
 def test_documents_have_maximum_sizes() -> None:
-    """A document has at most 16 Mi characters, 2,000,000 values and 40 levels."""
-    assert (MAX_CHARACTERS, MAX_NODES, MAX_DEPTH) == (16 * 1024 * 1024, 2_000_000, 40)
+    """A document has at most 16 Mi characters, 300,000 values and 40 levels."""
+    assert (MAX_CHARACTERS, MAX_NODES, MAX_DEPTH) == (16 * 1024 * 1024, 300_000, 40)
 
 
 def test_repeated_property_names_are_problems() -> None:
@@ -199,3 +201,32 @@ def test_repeated_property_names_are_problems() -> None:
     values = LocatedValues(parse_json_document(text, "w.json"), "w.json", text)
     values.to_json_values()
     assert [str(problem) for problem in values.problems] == ["w.json:2:2: a: repeats a key of line 1"]
+
+
+@pytest.mark.parametrize("text", ["[[1, 2], {a: [3, 4}", "[1, 2]\n--- a", "{a: [1, 2], b: *c}"])
+def test_an_error_about_yaml_keeps_no_values(text: str) -> None:
+    """The values of an invalid text are freed in the parser, and not by the reader of the error."""
+    check_no_values_remain(lambda: parse_yaml(text, "w.yaml"))
+
+
+@pytest.mark.parametrize("text", ['[[1, 2], {"a": [3, 4}', "[1, 2] 3", '{"a": [1, 2], "b": c}'])
+def test_an_error_about_json_keeps_no_values(text: str) -> None:
+    """The values of an invalid text are freed in the parser, and not by the reader of the error."""
+    check_no_values_remain(lambda: parse_json_document(text, "w.json"))
+
+
+def check_no_values_remain(parse: Callable[[], Node]) -> None:
+    """Check that the arrays and mappings in the frames of a parser's error are empty."""
+    with pytest.raises(DocumentError) as caught:
+        parse()
+    error: BaseException | None = caught.value
+    remaining: list[Node] = []
+    while error is not None:
+        for frame, _ in walk_tb(error.__traceback__):
+            remaining += [
+                each for each in frame.f_locals.values() if isinstance(each, Node) and (each.items or each.entries)
+            ]
+            assert not frame.f_locals.get("items")
+            assert not frame.f_locals.get("entries")
+        error = error.__context__
+    assert not remaining

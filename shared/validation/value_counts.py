@@ -1,0 +1,16 @@
+"""Number of values in a JSON value, for limits on the work that one call of pydantic does."""
+
+from typing import Any
+
+
+def count_values(value: Any, maximum: int) -> int:
+    """Return the number of values in the arrays and objects of a JSON value; stop at a number above ``maximum``."""
+    count = 0
+    waiting = [value]
+    while waiting and count <= maximum:
+        container = waiting.pop()
+        if isinstance(container, dict | list):
+            count += len(container)
+            if count <= maximum:
+                waiting.extend(container.values() if isinstance(container, dict) else container)
+    return count

@@ -1,9 +1,9 @@
-"""Service instance in a test process, in which one principal sends requests on an accelerated clock.
+"""Service instance in a test process, in which one principal sends requests on a clock that the test moves.
 
-Arguments: ``sqlite`` or ``cosmos``, the file or the address, the factor by which the clock is faster, the number of
-requests per minute of that clock, the budget, and the duration in seconds of that clock. The process prints ``ready``
-and reads the start time of the real clock from standard input. At the end it prints a JSON object with the times of the
-admitted requests, the number of rejected requests, and the number of store calls.
+Arguments: ``sqlite`` or ``cosmos``, the file or the address, the number of requests per minute, and the budget. The
+process prints ``ready``. Each line of standard input sets the clock to a number of seconds since the start; the process
+then sends the requests that are due, and prints a line when it has the replies. At the end of standard input it prints
+a JSON object with the times of the admitted requests, the number of rejected requests, and the number of store calls.
 """
 
 import asyncio
@@ -18,6 +18,9 @@ from shared.rate_limits.limiter import RateLimiter
 from shared.rate_limits.models import Budget
 from shared.rate_limits.ports import Lease, LeaseRequest, LeaseStore
 from shared.runtime import Runtime
+
+START = datetime(2026, 1, 5, 8, tzinfo=UTC).timestamp()
+"""Time at which the clock of every process starts."""
 
 
 class CountingStore:
@@ -47,34 +50,33 @@ def _open_store(kind: str, address: str) -> LeaseStore:
     return CosmosLeaseStore(CosmosAccount(address, DATABASE, key=DEFAULT_KEY), timeout_seconds=60)
 
 
-async def main(kind: str, address: str, speed: float, rate: float, budget: int, seconds: float) -> None:
-    """Send requests until the end of the run."""
+async def main(kind: str, address: str, rate: float, budget: int) -> None:
+    """Send the requests that are due at each time in standard input."""
     store = CountingStore(_open_store(kind, address))
     await store.lease_budget_slice(LeaseRequest("other", "warm-up", "", 0, 0, 1, 0, 1), time.time)
     store.calls = 0
     print("ready", flush=True)  # noqa: T201  the test waits for it
-    start = float(await asyncio.to_thread(sys.stdin.readline))
+    elapsed = 0.0
 
     def read_clock() -> float:
-        return start + (time.time() - start) * speed
+        return START + elapsed
 
     limiter = RateLimiter(
         store, runtime=Runtime(now=lambda: datetime.fromtimestamp(read_clock(), UTC), monotonic=read_clock)
     )
     admitted: list[float] = []
     sent = 0
-    while (now := read_clock()) < start + seconds:
-        if sent >= (now - start) * rate / 60:
-            await asyncio.sleep(0.001)
-            continue
-        sent += 1
-        async with limiter.admit("p", Budget(budget, budget)) as decision:
-            if decision.rejection is None:
-                admitted.append(read_clock() - start)
+    while line := await asyncio.to_thread(sys.stdin.readline):
+        elapsed = float(line)
+        while sent < elapsed * rate / 60:
+            sent += 1
+            async with limiter.admit("p", Budget(budget, budget)) as decision:
+                if decision.rejection is None:
+                    admitted.append(elapsed)
+        print("done", flush=True)  # noqa: T201  the test waits for it
     print(json.dumps({"admitted": admitted, "rejected": sent - len(admitted), "calls": store.calls}))  # noqa: T201  read
 
 
 if __name__ == "__main__":
-    _kind, _address, *_numbers = sys.argv[1:]
-    _speed, _rate, _budget, _seconds = map(float, _numbers)
-    asyncio.run(main(_kind, _address, _speed, _rate, int(_budget), _seconds))
+    _kind, _address, _rate, _budget = sys.argv[1:]
+    asyncio.run(main(_kind, _address, float(_rate), int(_budget)))

@@ -3,8 +3,7 @@
 import asyncio
 import json
 import sys
-import time
-from asyncio.subprocess import PIPE
+from asyncio.subprocess import PIPE, Process
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +17,9 @@ from tests.adapters.cosmos import DATABASE
 
 ROOT = Path(__file__).parents[4]
 SCRIPT = Path(__file__).with_name("limited_process.py")
-PROCESSES, BUDGET, SPEED = 4, 1000, 8.0
+PROCESSES, BUDGET = 4, 1000
+STEP_SECONDS = 0.1
+"""Time between two lines that move the clocks; each process sends at most one request in this time."""
 
 
 @dataclass(frozen=True)
@@ -42,18 +43,31 @@ async def store_address(request: pytest.FixtureRequest, tmp_path: Path) -> Async
 
 
 async def run_instances(store_address: tuple[str, str], rate: float, seconds: float) -> list[ProcessReport]:
-    """Let four instances send requests at a rate for some seconds of the accelerated clock."""
-    command = [sys.executable, str(SCRIPT), *store_address, *map(str, (SPEED, rate, BUDGET, seconds))]
+    """Let four instances send requests at a rate (per minute) for some seconds of a clock that this function moves."""
+    command = [sys.executable, str(SCRIPT), *store_address, str(rate), str(BUDGET)]
     processes = [
         await asyncio.create_subprocess_exec(*command, cwd=ROOT, env={"PYTHONPATH": str(ROOT)}, stdin=PIPE, stdout=PIPE)
         for _ in range(PROCESSES)
     ]
-    for process in processes:
-        assert process.stdout is not None
-        assert await process.stdout.readline() == b"ready\n"
-    start = f"{time.time() + 0.2}\n".encode()
-    outputs = await asyncio.gather(*(process.communicate(start) for process in processes))
+    await asyncio.gather(*(read_line(process, b"ready\n") for process in processes))
+    for step in range(round(seconds / STEP_SECONDS)):
+        # All processes have the same time, so a process that is slow on a busy machine does not send fewer requests.
+        await asyncio.gather(*(move_clock(process, step * STEP_SECONDS) for process in processes))
+    outputs = await asyncio.gather(*(process.communicate() for process in processes))
     return [ProcessReport(**json.loads(output)) for output, _ in outputs]
+
+
+async def move_clock(process: Process, seconds: float) -> None:
+    """Set the clock of a process, and wait until the process has sent the requests that are due."""
+    assert process.stdin is not None
+    process.stdin.write(f"{seconds}\n".encode())
+    await read_line(process, b"done\n")
+
+
+async def read_line(process: Process, line: bytes) -> None:
+    """Wait for an expected line of a process."""
+    assert process.stdout is not None
+    assert await process.stdout.readline() == line
 
 
 async def test_four_processes_use_97_percent_of_the_budget(store_address: tuple[str, str]) -> None:

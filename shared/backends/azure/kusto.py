@@ -76,6 +76,13 @@ def _create_reply_class(runtime: Runtime) -> type[aiohttp.ClientResponse]:
     class WorkerParsedReply(aiohttp.ClientResponse):
         """HTTP reply whose JSON is parsed in a worker thread."""
 
+        async def read(self) -> bytes:
+            """Return the body; the parts of a large body are joined in a worker thread."""
+            if self._body is None:
+                parts = [part async for part in self.content.iter_any()]
+                self._body = await runtime.run_in_thread_if_large(sum(map(len, parts)), b"".join, parts)
+            return await super().read()
+
         async def json(self, **_: Any) -> Any:
             """Parse the body as JSON; return None for an empty body."""
             body = await self.read()

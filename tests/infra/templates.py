@@ -1,6 +1,7 @@
 """Parsed Bicep templates with functions that look up their declarations."""
 
 import json
+import re
 from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
@@ -24,6 +25,7 @@ from tests.infra.bicep_syntax import (
 
 BICEP = Path(__file__).parents[2] / "infra" / "bicep"
 _OPAQUE = (Call, Operation)
+_ALL_CAPITALS_BUT_THE_LAST = re.compile(r"^[A-Z]+(?=[A-Z])")
 
 
 class Template:
@@ -178,6 +180,14 @@ def _loops_over_parameter(source: Template, declared: Declaration) -> bool:
         return False
     resolved = source._resolve_node(items)
     return items.name in source.parameters or isinstance(resolved, _OPAQUE)
+
+
+def to_returned_name(output: str) -> str:
+    """Return the name under which Azure Resource Manager returns an output: ``APP_URL`` becomes ``apP_URL``.
+
+    Source: https://github.com/Azure/bicep/issues/9360
+    """
+    return _ALL_CAPITALS_BUT_THE_LAST.sub(lambda found: found[0].lower(), output)
 
 
 def get_body(declared: Declaration) -> Object:

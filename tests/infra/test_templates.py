@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.infra.bicep_syntax import Literal, Object
-from tests.infra.templates import BICEP, Template, Templates, get_property
+from tests.infra.templates import BICEP, Template, Templates, get_property, to_returned_name
 
 TEMPLATES = Templates()
 _OUTPUT = re.compile(r"\b(\w+)!?\.\??outputs\.\??(\w+)")
@@ -44,6 +44,16 @@ def test_every_output_of_a_module_is_used() -> None:
     assert {
         (each.path.stem, name) for each in TEMPLATES.all for name in each.outputs if each.path.stem in modules
     } == taken
+
+
+def test_outputs_of_a_deployment_are_in_capitals() -> None:
+    """The names of the main template's outputs are in capitals, because Resource Manager does not preserve their case.
+
+    The scripts convert the names that it returns to capitals.
+    """
+    outputs = TEMPLATES.find_template("main").outputs
+    assert {name.upper() for name in outputs} == outputs
+    assert to_returned_name("AZURE_RESOURCE_GROUP") == "azurE_RESOURCE_GROUP"
 
 
 @pytest.mark.parametrize("template", TEMPLATES.all, ids=lambda template: template.path.stem)

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from scripts.azure_commands import PAGES
-from tests.infra.templates import BICEP
+from tests.infra.templates import BICEP, to_returned_name
 
 ROOT = BICEP.parents[1]
 TUTORIAL = (ROOT / "docs" / "tutorial" / "deploy-to-azure.md").read_text(encoding="utf-8")
@@ -54,9 +54,12 @@ case "$*" in
   "deployment sub show"*) cat "$OUTPUTS" ;;
 esac
 """
+# azd restores the capitals that Resource Manager removes.
 AZD = """#!/usr/bin/env bash
 echo "azd $*" >>"$CALLS"
-if [ "$*" = "env get-values" ]; then jq -r 'to_entries[] | "\\(.key)=\\(.value.value | @json)"' "$OUTPUTS"; fi
+if [ "$*" = "env get-values" ]; then
+  jq -r 'to_entries[] | "\\(.key | ascii_upcase)=\\(.value.value | @json)"' "$OUTPUTS"
+fi
 """
 PYTHON = f"""#!/usr/bin/env bash
 echo "python $*" >>"$CALLS"
@@ -145,7 +148,10 @@ def recording_shell(tmp_path: Path, address: str) -> Shell:
         program.parent.mkdir(parents=True, exist_ok=True)
         program.write_text(text, encoding="utf-8")
         program.chmod(0o755)
-    outputs = {name: {"type": "String", "value": value} for name, value in (OUTPUTS | {"APP_URL": address}).items()}
+    outputs = {
+        to_returned_name(name): {"type": "String", "value": value}
+        for name, value in (OUTPUTS | {"APP_URL": address}).items()
+    }
     (root / "outputs.json").write_text(json.dumps(outputs), encoding="utf-8")
     home = tmp_path / "home"
     home.mkdir()

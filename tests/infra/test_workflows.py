@@ -108,7 +108,7 @@ case "$*" in
   "deployment sub create"*)
     count=$(cat "$0.count" 2>/dev/null || echo 0); echo $((count + 1)) >"$0.count"
     if [ "$count" -lt "${REJECTED:-0}" ]; then echo "ERROR: ${ERROR:-ForbiddenByRbac}" >&2; exit 1; fi
-    echo '{"outputs": {"APP_NAME": {"value": "app"}}, "parameters": {"privateNetworking": {"value": true}}}' ;;
+    echo '{"outputs": {"apP_NAME": {"value": "app"}}, "parameters": {"privateNetworking": {"value": true}}}' ;;
 esac
 """
 

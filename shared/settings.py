@@ -322,6 +322,15 @@ class Settings(BaseModel):
             raise ValueError("PUBLIC_URL must be scheme, host and port only, such as https://plant.example")
         return address
 
+    @field_validator("continuation_secret", "webhook_secret_key")
+    @classmethod
+    def _remove_unresolved_reference(cls, value: str) -> str:
+        """Treat a Key Vault reference as a missing secret.
+
+        If Azure cannot read a secret, the setting contains the reference itself, whose text is easy to guess.
+        """
+        return "" if value.startswith("@Microsoft.KeyVault(") else value
+
     @field_validator("webhook_allowed_networks")
     @classmethod
     def _check_allowed_networks(cls, value: str) -> str:

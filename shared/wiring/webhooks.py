@@ -122,9 +122,7 @@ class WebhookServices:
     @property
     def _key_material(self) -> "KeyMaterial":
         if self._backends.uses_azure:
-            setting = self._settings.webhook_secret_key
-            # Azure leaves the reference in place if it cannot read the secret; its text is no secret.
-            secret = b"" if setting.startswith("@Microsoft.KeyVault(") else setting.encode()
+            secret = self._settings.webhook_secret_key.encode()
 
             async def read_key_material() -> bytes:
                 return secret

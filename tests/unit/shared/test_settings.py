@@ -41,6 +41,15 @@ def test_public_urls_with_more_than_an_origin_are_rejected(value: str) -> None:
         Settings.read({"PUBLIC_URL": value})
 
 
+@pytest.mark.parametrize("name", ["CONTINUATION_SECRET", "WEBHOOK_SECRET_KEY"])
+def test_an_unresolved_key_vault_reference_is_no_secret(name: str) -> None:
+    """If Azure could not read a secret, the text of its reference is not used instead, because it is guessable."""
+    reference = "@Microsoft.KeyVault(SecretUri=https://kv-prod.vault.azure.net/secrets/continuation)"
+    unresolved, resolved = Settings.read({name: reference}), Settings.read({name: "s" * 64})
+    field = name.lower()
+    assert (getattr(unresolved, field), getattr(resolved, field)) == ("", "s" * 64)
+
+
 def test_host_of_the_public_url_is_accepted() -> None:
     """The host in PUBLIC_URL, for example that of a gateway, is accepted as Host header."""
     assert "plant.example:8443" in Settings.read({"PUBLIC_URL": "https://plant.example:8443"}).list_accepted_hosts()

@@ -143,7 +143,7 @@ def test_alerts_and_endpoints_have_their_region_in_their_name() -> None:
     for name, region in (("prod", "westeurope"), ("failed over", "northeurope")):
         deployment = evaluate_situation(name)
         alerts = [str(each.name) for each in deployment.resources if each.type.endswith(kinds)]
-        assert len(alerts) == 10
+        assert len(alerts) == 11
         assert all(each.endswith(f"-{region}") for each in alerts)
         assert all(f"-{region}-" in str(each) for each in deployment.list_names(ENDPOINT))
 
@@ -379,6 +379,19 @@ def test_the_ingestion_alert_covers_all_ingest_functions() -> None:
     ]
     query = rule["criteria"]["allOf"][0]["query"]
     assert query.endswith('| where OperationName in ("archive", "live") or OperationName startswith "ingest"')
+
+
+def test_the_alert_on_a_broken_chain_does_not_resolve_itself() -> None:
+    """A person resolves the alert on a broken chain, because verifications count a broken chain only once a night."""
+    rules = evaluate_situation("prod").list_resources("Microsoft.Insights/scheduledQueryRules")
+    mitigated = {each.name: each.body["properties"]["autoMitigate"] for each in rules}
+    assert [name for name, resolves in mitigated.items() if not resolves] == ["chain-broken-westeurope"]
+    assert "checkpoint-fails-westeurope" in mitigated
+    query = find_only_resource(
+        evaluate_situation("prod"), "Microsoft.Insights/scheduledQueryRules", "chain-broken"
+    ).body["properties"]["criteria"]["allOf"][0]["query"]
+    # A failing checkpoint is repeated every 15 seconds, and would send an e-mail in every window.
+    assert "workspace.checkpoint.failures" not in query
 
 
 def test_overwritten_checkpoint_blobs_are_retained_for_one_day() -> None:

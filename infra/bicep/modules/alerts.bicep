@@ -33,10 +33,18 @@ resource people 'Microsoft.Insights/actionGroups@2023-01-01' = {
 var searches = [
   {
     name: 'chain-broken'
-    text: 'An audit chain does not verify, or a checkpoint cannot be made.'
+    text: 'An audit chain does not verify.'
     severity: 0
     // Metrics are never sampled. The log line counts as well, because a process sends no metric in its first seconds.
-    query: 'union (AppMetrics | where Name in ("workspace.chain.broken", "workspace.checkpoint.failures")), (AppTraces | where Message has "an audit chain is broken")'
+    query: 'union (AppMetrics | where Name == "workspace.chain.broken"), (AppTraces | where Message has "an audit chain is broken")'
+    threshold: 0
+    minutes: 5
+  }
+  {
+    name: 'checkpoint-fails'
+    text: 'A checkpoint of an audit chain cannot be made.'
+    severity: 0
+    query: 'AppMetrics | where Name == "workspace.checkpoint.failures" and Sum > 0'
     threshold: 0
     minutes: 5
   }
@@ -114,7 +122,8 @@ resource search 'Microsoft.Insights/scheduledQueryRules@2026-03-01' = [
       }
       // The tables do not exist before the app has logged.
       skipQueryValidation: true
-      autoMitigate: true
+      // A verification counts a broken chain once a night; the alert would resolve itself while the chain is broken.
+      autoMitigate: each.name != 'chain-broken'
       actions: {
         actionGroups: [
           people.id

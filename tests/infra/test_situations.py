@@ -7,7 +7,7 @@ import pytest
 
 from tests.infra.bicep_model import Deployment, DeploymentError, Resource, evaluate_deployment
 from tests.infra.situations import ENVIRONMENT, SITUATIONS, evaluate_situation
-from tests.infra.templates import BICEP
+from tests.infra.templates import BICEP, Templates
 
 POLICY = "Microsoft.Storage/storageAccounts/blobServices/containers/immutabilityPolicies"
 ENDPOINT = "Microsoft.Network/privateEndpoints"
@@ -335,14 +335,21 @@ def test_closed_event_hubs_can_be_read_by_data_explorer() -> None:
     assert (rules["publicNetworkAccess"], rules["trustedServiceAccessEnabled"]) == ("Disabled", True)
 
 
-def test_the_right_for_data_explorer_scripts_is_removed_after_the_scripts() -> None:
-    """The deployer's right for Data Explorer scripts is removed after the scripts, which run one after another."""
-    scripts = evaluate_situation("prod").list_resources("Microsoft.Kusto/clusters/databases/scripts")
-    assert {each.body["properties"]["principalPermissionsAction"] for each in scripts} == {
-        "RemovePermissionOnScriptCompletion"
-    }
-    assert [each.after for each in scripts] == [frozenset(), frozenset({"tables"})]
-    assert all(each.version >= "2024-04-13" for each in scripts)
+def test_one_database_script_prepares_data_explorer() -> None:
+    """One script of the database creates the table and sets the policy, and the deployer keeps its rights for the next.
+
+    Azure documents database commands only, and not which rights it removes after a script.
+    """
+    [script] = evaluate_situation("prod").list_resources("Microsoft.Kusto/clusters/databases/scripts")
+    properties = script.body["properties"]
+    assert "scriptLevel" not in properties
+    assert properties["principalPermissionsAction"] == "RetainPermissionOnScriptCompletion"
+    assert script.version >= "2024-04-13"
+    commands = Templates().find_template("data-explorer").read_variable("policyCommand") + "\n"
+    commands += (BICEP / "telemetry.kql").read_text(encoding="utf-8")
+    verbs = re.findall(r"^\.([a-z-]+)", commands, re.MULTILINE)
+    assert set(verbs) <= {"create", "create-or-alter", "create-merge", "alter", "alter-merge", "add"}
+    assert len(verbs) == 5
 
 
 def test_the_subnet_of_the_app_has_a_nat_gateway() -> None:

@@ -58,38 +58,24 @@ resource database 'Microsoft.Kusto/clusters/databases@2025-02-14' = {
   }
 }
 
-// The deploying identity needs the role Admin of the database to run a script; see docs/how-to/networks-failover-restore.md.
+var tableCommands = loadTextContent('../telemetry.kql')
+// Azure rejects the data connection if this policy does not allow its identity.
+var policyCommand = '.alter-merge database [\'${databaseName}\'] policy managed_identity "[{\'ObjectId\': \'${identityPrincipalId}\', \'AllowedUsages\': \'DataConnection\'}]"'
+
+// The deploying identity needs the role AllDatabasesAdmin to run this script; see docs/how-to/networks-failover-restore.md.
 resource tables 'Microsoft.Kusto/clusters/databases/scripts@2025-02-14' = {
   parent: database
   name: 'telemetry'
   properties: {
-    // Commands that create a table; they contain no secrets.
+    // Commands that create a table and name an identity; they contain no secrets.
     #disable-next-line use-secure-value-for-secure-inputs
-    scriptContent: loadTextContent('../telemetry.kql')
+    scriptContent: '${tableCommands}\n\n${policyCommand}'
     continueOnErrors: false
-    forceUpdateTag: uniqueString(loadTextContent('../telemetry.kql'))
-    principalPermissionsAction: 'RemovePermissionOnScriptCompletion'
+    // Derived from the principal, too, because an identity that was created again has the same resource id.
+    forceUpdateTag: uniqueString(tableCommands, identityPrincipalId)
+    // Otherwise the identity might lose rights that it needs for its next script.
+    principalPermissionsAction: 'RetainPermissionOnScriptCompletion'
   }
-}
-
-// Azure rejects the data connection if this policy does not allow its identity. A change of the policy requires rights on the cluster.
-resource policy 'Microsoft.Kusto/clusters/databases/scripts@2025-02-14' = {
-  parent: database
-  name: 'managed-identity'
-  properties: {
-    // A command that names an identity; it contains no secret.
-    #disable-next-line use-secure-value-for-secure-inputs
-    scriptContent: '.alter-merge database [\'${databaseName}\'] policy managed_identity "[{\'ObjectId\': \'${identityPrincipalId}\', \'AllowedUsages\': \'DataConnection\'}]"'
-    scriptLevel: 'Cluster'
-    continueOnErrors: false
-    // Derived from the principal, because an identity that was created again has the same resource id.
-    forceUpdateTag: uniqueString(identityPrincipalId)
-    principalPermissionsAction: 'RemovePermissionOnScriptCompletion'
-  }
-  // A cluster rejects two scripts at a time.
-  dependsOn: [
-    tables
-  ]
 }
 
 resource reader 'Microsoft.Kusto/clusters/databases/principalAssignments@2025-02-14' = {
@@ -103,7 +89,7 @@ resource reader 'Microsoft.Kusto/clusters/databases/principalAssignments@2025-02
   }
   // A database rejects two changes at a time.
   dependsOn: [
-    policy
+    tables
   ]
 }
 

@@ -49,6 +49,7 @@ case "$*" in
   *"--query etag"*) echo '"1"' ;;
   "storage container immutability-policy show"*) cat "$CALLS.policy" 2>/dev/null || echo Unlocked ;;
   "cosmosdb list"*) echo cosmos-plant ;;
+  "kusto cluster list"*) echo dec-plant ;;
   "keyvault list"*) [ -e "$CALLS.deleted" ] || echo kv-plant ;;
   "group delete"*) touch "$CALLS.deleted" ;;
   "deployment sub show"*) cat "$OUTPUTS" ;;
@@ -185,6 +186,7 @@ def test_the_tutorial_runs_from_top_to_bottom(recording_shell: Shell, environmen
         f"az deployment sub show --name workspace-{environment}-westeurope",
         "make package",
         "az functionapp deployment source config-zip --resource-group rg-oi-plant --name func-plant --src dist/app.zip",
+        "az kusto database-principal-assignment create --resource-group rg-oi-plant --cluster-name dec-plant",
         "python -m shared.commands.workspace validate",
         "python -m shared.commands.workspace apply",
         "az deployment group create",

@@ -25,8 +25,10 @@ from azure.kusto.data.response import KustoResponseDataSet
 
 from shared.backends.azure.identity import create_app_credential
 from shared.backends.azure.kusto_replies import (
+    build_denied_error,
     build_timeout_error,
     build_unavailable_error,
+    is_access_denied,
     parse_approximate_functions,
     parse_cached_result_time,
     parse_execution_time_ms,
@@ -297,6 +299,8 @@ class KustoTelemetryTable:
         except (KustoError, OSError, ValueError, LookupError) as error:
             # The text of the error can contain the signed address of the file.
             _LOG.warning("a file cannot be ingested", extra=logs.fields(tag=tag, error=type(error).__name__))
+            if is_access_denied(error):
+                raise build_denied_error("Ingestor") from error
             detail = "The query engine does not ingest imported messages; retry later."
             raise WorkspaceError(Kind.UNAVAILABLE, "QUERY_ENGINE_UNAVAILABLE", detail, retryAfter=5) from error
 

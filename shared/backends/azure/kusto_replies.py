@@ -144,6 +144,7 @@ def parse_execution_time_ms(reply: KustoResponseDataSet, elapsed_ms: float) -> f
 _LOG = logs.get_logger("kusto")
 _POSITION = re.compile(r"\[line:position=(\d+):(\d+)\]")
 _SERVER_ERRORS = 500
+_DENIED = frozenset({HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN})
 _EMBEDDED_ONLY = "EMB0001"
 """Code in the message of the local emulator for a construct that it does not support, in contrast to Data Explorer."""
 _TOO_LARGE = ("LimitsExceeded", "LowMemoryCondition", "E_QUERY_RESULT_SET_TOO_LARGE", "E_RUNAWAY_QUERY")
@@ -173,7 +174,12 @@ def raise_query_failure(error: KustoServiceError, query: EngineQuery) -> NoRetur
     _LOG.warning(
         "the query engine reported a failure", extra=logs.fields(status=failure.status, engineCode=failure.code)
     )
-    raise build_unavailable_error() from error
+    raise (build_denied_error("Viewer") if failure.is_denied else build_unavailable_error()) from error
+
+
+def is_access_denied(error: Exception) -> bool:
+    """Return whether an error of the SDK states that the query engine denied access."""
+    return isinstance(error, KustoServiceError) and _parse_failure(error).is_denied
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,11 +192,15 @@ class _EngineFailure:
     permanent: bool
 
     @property
+    def is_denied(self) -> bool:
+        """True if the identity of this process lacks access rights."""
+        return self.code.startswith(("Forbidden", "Unauthorized")) or self.status in _DENIED
+
+    @property
     def is_caused_by_query(self) -> bool:
         """True if the query itself caused the failure; False for example if this service lacks access rights."""
-        denied = self.code.startswith(("Forbidden", "Unauthorized")) or self.status == HTTPStatus.UNAUTHORIZED
         refused = self.status == HTTPStatus.OK or HTTPStatus.BAD_REQUEST <= self.status < _SERVER_ERRORS
-        return refused and self.permanent and not denied
+        return refused and self.permanent and not self.is_denied
 
 
 def _parse_failure(error: KustoServiceError) -> _EngineFailure:
@@ -237,3 +247,13 @@ def build_unavailable_error() -> WorkspaceError:
     return WorkspaceError(
         Kind.UNAVAILABLE, "QUERY_ENGINE_UNAVAILABLE", "The query engine does not respond; retry later.", retryAfter=5
     )
+
+
+def build_denied_error(role: str) -> WorkspaceError:
+    """Build the error of a query engine that denies access.
+
+    Args:
+        role: role on the database that the identity of this process lacks.
+    """
+    detail = f"The query engine denied access; the identity that signs in there needs the role {role} on the database."
+    return WorkspaceError(Kind.UNAVAILABLE, "QUERY_ENGINE_UNAVAILABLE", detail, retryAfter=5)

@@ -2,8 +2,19 @@
 
 import json
 
-from shared.backends.azure.kusto import KustoEngine
-from tests.unit.shared.backends.azure.kusto_wire import END, PRIMARY, QUERY, Endpoint, endpoint, get_query_error
+import pytest
+
+from shared.backends.azure.kusto import KustoEngine, KustoTelemetryTable
+from shared.errors import WorkspaceError
+from tests.unit.shared.backends.azure.kusto_wire import (
+    END,
+    PRIMARY,
+    QUERY,
+    Endpoint,
+    build_failure,
+    endpoint,
+    get_query_error,
+)
 
 __all__ = ["endpoint"]  # the fixture
 
@@ -39,3 +50,23 @@ async def test_an_unreachable_endpoint_is_unavailable(endpoint: Endpoint) -> Non
     assert (await get_query_error(endpoint)).code == "QUERY_ENGINE_UNAVAILABLE"
     endpoint.url = "http://kusto.example"
     assert "loopback" in (await get_query_error(endpoint)).detail
+
+
+@pytest.mark.parametrize(
+    ("status", "code", "expected"),
+    [(403, "Forbidden", "needs the role Ingestor"), (500, "Internal", "retry later")],
+)
+async def test_a_denied_import_names_the_missing_role(
+    endpoint: Endpoint, status: int, code: str, expected: str
+) -> None:
+    """If the engine denies the ingestion of a file, the error names the missing role; other failures can be retried."""
+
+    async def locate(blob: str) -> str:
+        return f"https://account.example/{blob}"
+
+    endpoint.set_reply(build_failure(code, "principal x"), status)
+    table = KustoTelemetryTable(endpoint.url, "db", locate)
+    with pytest.raises(WorkspaceError, match=expected) as refused:
+        await table.ingest("part-1", "import-1")
+    await table.close()
+    assert refused.value.code == "QUERY_ENGINE_UNAVAILABLE"

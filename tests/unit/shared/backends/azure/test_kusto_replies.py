@@ -158,6 +158,24 @@ async def test_every_query_failure_has_its_error_code(
     assert "secret" not in error.detail
 
 
+@pytest.mark.parametrize(
+    ("status", "body"),
+    [
+        (401, {}),
+        (403, {}),
+        (403, build_failure("Forbidden", "principal x")),
+        (403, build_failure("AccessDenied", "principal x")),
+    ],
+)
+async def test_the_error_states_that_the_engine_denied_access(endpoint: Endpoint, status: int, body: Any) -> None:
+    """If the engine denies access, the error states the missing role, because a retry does not help."""
+    endpoint.set_reply(body, status)
+    error = await get_query_error(endpoint)
+    assert (error.kind, error.code) == (Kind.UNAVAILABLE, "QUERY_ENGINE_UNAVAILABLE")
+    assert "denied access" in error.detail
+    assert "role Viewer" in error.detail
+
+
 async def test_a_position_refers_to_the_callers_text(endpoint: Endpoint) -> None:
     """The line of an error is a line of the caller's query, without the lines that the service inserts before it."""
     endpoint.set_reply(build_failure("General_BadRequest", "Syntax error [line:position=2:5]"), 400)

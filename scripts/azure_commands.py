@@ -41,6 +41,7 @@ NOT_IN_THE_CORE = {
     "az kusto cluster-principal-assignment create",
     "az kusto cluster-principal-assignment delete",
     "az kusto cluster stop",
+    "az kusto database-principal-assignment create",
     "az kusto database-principal-assignment delete",
     "az kusto database-principal-assignment list",
     "az monitor app-insights query",

@@ -141,4 +141,5 @@ def test_every_variable_of_the_runbook_is_set() -> None:
         assert f"export {name}=" in runbook
     assert "export COSMOS_NAME=NEW" in runbook
     assert "\nCOSMOS_READ_REGIONS=none scripts/azure/deploy-templates create prod" in runbook
-    assert "--public-network-access Disabled" in runbook
+    # Otherwise the restored account accepts account keys until the next deployment.
+    assert "--public-network-access DISABLED \\\n  --disable-local-auth true\n" in runbook

@@ -26,7 +26,8 @@ var host = [
   { who: 'app', kind: 'account', name: names.hostStorage, part: '', role: 'Storage Table Data Contributor' }
   { who: 'app', kind: 'insights', name: names.insights, part: '', role: 'Monitoring Metrics Publisher' }
 ]
-// The app: archive, files of downloads and links to them, checkpoints, hubs, signing keys, live stream.
+// The app: archive, files of downloads and links to them, checkpoints, hubs, signing keys, live stream, secrets. The role
+// for secrets precedes their first use, because a setting that the app cannot resolve when it starts stays unresolved.
 var app = [
   { who: 'app', kind: 'account', name: names.dataStorage, part: '', role: 'Storage Blob Delegator' }
   { who: 'app', kind: 'container', name: names.dataStorage, part: 'cold', role: 'Storage Blob Data Contributor' }

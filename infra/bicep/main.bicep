@@ -362,7 +362,6 @@ module app 'modules/app.bicep' = {
     planName: 'plan-${base}'
     location: active
     tags: allTags
-    workspaceId: services.outputs.workspaceId
     identityId: services.outputs.identityId
     clientId: services.outputs.clientId
     deploymentUrl: services.outputs.deploymentUrl
@@ -416,7 +415,6 @@ module gateway 'modules/app-gateway.bicep' = if (withGateway) {
     appHost: app.outputs.host
     webPubSubHost: services.outputs.webPubSubHost
     maximumInstances: gatewayMaximumInstances
-    workspaceId: services.outputs.workspaceId
   }
 }
 

@@ -352,6 +352,15 @@ def test_one_database_script_prepares_data_explorer() -> None:
     assert len(verbs) == 5
 
 
+def test_log_analytics_receives_logs_only() -> None:
+    """No diagnostic setting copies metrics to Log Analytics, which bills by GB; alerts read the platform's metrics."""
+    settings = evaluate_situation("everything").list_resources("Microsoft.Insights/diagnosticSettings")
+    assert len(settings) > 3
+    assert [
+        each.id for each in settings if each.body["properties"].get("metrics") or not each.body["properties"]["logs"]
+    ] == []
+
+
 def test_the_subnet_of_the_app_has_a_nat_gateway() -> None:
     """The app's subnet has a NAT gateway if the app uses the network, but not if only the application gateway does."""
     subnets = find_only_resource(evaluate_situation("prod"), "Microsoft.Network/virtualNetworks").body["properties"][

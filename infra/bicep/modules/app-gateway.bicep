@@ -1,12 +1,12 @@
 // One address for all requests. A WebSocket request for the live stream is sent to Web PubSub, without the header
 // Authorization, which Web PubSub would read as its own token. All other requests are sent to the app.
+// It writes no access log, because query strings contain the tokens of browsers.
 import { textMap } from '../types.bicep'
 
 param name string
 param location string
 param tags textMap
 param subnetId string
-param workspaceId string
 
 @description('Host name of the gateway for callers.')
 param hostName string
@@ -290,21 +290,6 @@ resource gateway 'Microsoft.Network/applicationGateways@2025-05-01' = {
             id: resourceId('Microsoft.Network/applicationGateways/urlPathMaps', name, 'paths')
           }
         }
-      }
-    ]
-  }
-}
-
-resource diagnostics 'Microsoft.Insights/diagnosticSettings@2021-05-01-preview' = {
-  scope: gateway
-  name: 'to-log-analytics'
-  properties: {
-    workspaceId: workspaceId
-    // No access log, because query strings contain the tokens of browsers.
-    metrics: [
-      {
-        category: 'AllMetrics'
-        enabled: true
       }
     ]
   }

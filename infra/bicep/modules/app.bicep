@@ -5,7 +5,6 @@ param name string
 param planName string
 param location string
 param tags textMap
-param workspaceId string
 
 @description('The app\'s user-assigned identity.')
 param identityId string
@@ -135,7 +134,6 @@ module app 'function-app.bicep' = {
     httpConcurrency: httpConcurrency
     zoneRedundant: zoneRedundant
     subnetId: subnetId
-    workspaceId: workspaceId
   }
 }
 

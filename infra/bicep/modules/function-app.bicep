@@ -28,7 +28,6 @@ param zoneRedundant bool
 
 @description('Subnet through which the app calls other services; empty for none.')
 param subnetId string
-param workspaceId string
 
 resource plan 'Microsoft.Web/serverfarms@2025-03-01' = {
   name: planName
@@ -115,21 +114,6 @@ resource noFtpPassword 'Microsoft.Web/sites/basicPublishingCredentialsPolicies@2
   name: 'ftp'
   properties: {
     allow: false
-  }
-}
-
-resource diagnostics 'Microsoft.Insights/diagnosticSettings@2021-05-01-preview' = {
-  scope: app
-  name: 'to-log-analytics'
-  properties: {
-    workspaceId: workspaceId
-    // The app sends its own logs to Application Insights.
-    metrics: [
-      {
-        category: 'AllMetrics'
-        enabled: true
-      }
-    ]
   }
 }
 

@@ -8,7 +8,6 @@ param tags textMap
 @description('Redundancy of the account; Standard_ZRS if the app is spread over zones.')
 param skuName string
 param deploymentContainer string
-param workspaceId string
 param publicNetworkAccess string
 
 resource account 'Microsoft.Storage/storageAccounts@2025-06-01' = {
@@ -45,20 +44,6 @@ resource package 'Microsoft.Storage/storageAccounts/blobServices/containers@2025
   name: deploymentContainer
   properties: {
     publicAccess: 'None'
-  }
-}
-
-resource diagnostics 'Microsoft.Insights/diagnosticSettings@2021-05-01-preview' = {
-  scope: blobs
-  name: 'to-log-analytics'
-  properties: {
-    workspaceId: workspaceId
-    metrics: [
-      {
-        category: 'Transaction'
-        enabled: true
-      }
-    ]
   }
 }
 

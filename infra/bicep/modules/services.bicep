@@ -107,7 +107,6 @@ module hostStorage 'host-storage.bicep' = {
     tags: tags
     skuName: hostStorageSku
     deploymentContainer: 'deployment'
-    workspaceId: observability.outputs.workspaceId
     publicNetworkAccess: publicNetworkAccess
   }
 }

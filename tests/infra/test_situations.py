@@ -11,6 +11,7 @@ from tests.infra.templates import BICEP, Templates
 
 POLICY = "Microsoft.Storage/storageAccounts/blobServices/containers/immutabilityPolicies"
 ENDPOINT = "Microsoft.Network/privateEndpoints"
+KUSTO_ENDPOINT = "Microsoft.Kusto/clusters/managedPrivateEndpoints"
 COSMOS = "Microsoft.DocumentDB/databaseAccounts"
 VAULT = "Microsoft.KeyVault/vaults"
 STORAGE = "Microsoft.Storage/storageAccounts"
@@ -322,15 +323,30 @@ def test_names_outside_of_a_private_dns_zone_are_found_in_public_dns() -> None:
     assert len(zones) == len(set(zones)) == len(links) == 6
 
 
-def test_closed_event_hubs_can_be_read_by_data_explorer() -> None:
-    """If Event Hubs have no public address, Data Explorer's private endpoint is created before its data connection."""
-    closed, opened = evaluate_situation("prod"), evaluate_situation("dev")
-    path = find_only_resource(closed, "Microsoft.Kusto/clusters/managedPrivateEndpoints").body["properties"]
-    assert path["privateLinkResourceId"] == find_only_resource(closed, "Microsoft.EventHub/namespaces").id
-    assert {"privatePath", "reader"} <= find_only_resource(
-        closed, "Microsoft.Kusto/clusters/databases/dataConnections"
-    ).after
-    assert opened.list_resources("Microsoft.Kusto/clusters/managedPrivateEndpoints") == []
+@pytest.mark.parametrize("name", ["prod", "failed over", "everything"])
+def test_data_explorer_reads_closed_hubs_and_files_through_private_endpoints(name: str) -> None:
+    """If hubs and files have no public address, Data Explorer gets a private endpoint to both, one after the other."""
+    closed = evaluate_situation(name)
+    paths = closed.list_resources(KUSTO_ENDPOINT)
+    group = str(find_only_resource(closed, COSMOS).id).partition("/providers/")[0]
+    targets = {each.body["properties"]["groupId"]: each.body["properties"]["privateLinkResourceId"] for each in paths}
+    assert targets == {
+        "namespace": find_only_resource(closed, "Microsoft.EventHub/namespaces").id,
+        "blob": f"{group}/providers/{STORAGE}/{closed.outputs['DATA_STORAGE_NAME']}",
+    }
+    assert [each.after for each in paths] == [frozenset({"ingestor"}), frozenset({"privatePath"})]
+    feed = find_only_resource(closed, "Microsoft.Kusto/clusters/databases/dataConnections")
+    assert {"blobPath", "privatePath", "reader"} <= feed.after
+
+
+def test_open_hubs_and_files_need_no_private_endpoint_of_data_explorer() -> None:
+    """If hubs and files have public addresses, Data Explorer has no private endpoint."""
+    assert evaluate_situation("dev").list_resources(KUSTO_ENDPOINT) == []
+
+
+def test_closed_event_hubs_accept_trusted_services() -> None:
+    """Event Hubs without a public address accept trusted services, such as IoT Hub."""
+    closed = evaluate_situation("prod")
     rules = find_only_resource(closed, "Microsoft.EventHub/namespaces/networkRuleSets").body["properties"]
     assert (rules["publicNetworkAccess"], rules["trustedServiceAccessEnabled"]) == ("Disabled", True)
 

@@ -22,8 +22,11 @@ param readerName string
 param readerClientId string
 param eventHubsName string
 
-@description('Whether the hub has no public address, so that it is read through a managed private endpoint.')
-param privateEventHubs bool
+@description('Storage account with the files of imports, which the cluster reads.')
+param dataStorageName string
+
+@description('Whether the hub and the storage account have no public addresses, so that they are read through managed private endpoints.')
+param privateSources bool
 
 resource cluster 'Microsoft.Kusto/clusters@2025-02-14' = {
   name: name
@@ -108,8 +111,8 @@ resource ingestor 'Microsoft.Kusto/clusters/databases/principalAssignments@2025-
   ]
 }
 
-// An operator must approve it on the namespace, unless the deploying identity may approve it: then this is automatic.
-resource privatePath 'Microsoft.Kusto/clusters/managedPrivateEndpoints@2025-02-14' = if (privateEventHubs) {
+// An operator must approve it on the service, unless the deploying identity may approve it: then this is automatic.
+resource privatePath 'Microsoft.Kusto/clusters/managedPrivateEndpoints@2025-02-14' = if (privateSources) {
   parent: cluster
   name: 'event-hubs'
   properties: {
@@ -119,6 +122,20 @@ resource privatePath 'Microsoft.Kusto/clusters/managedPrivateEndpoints@2025-02-1
   }
   dependsOn: [
     ingestor
+  ]
+}
+
+resource blobPath 'Microsoft.Kusto/clusters/managedPrivateEndpoints@2025-02-14' = if (privateSources) {
+  parent: cluster
+  name: 'data-blobs'
+  properties: {
+    privateLinkResourceId: resourceId('Microsoft.Storage/storageAccounts', dataStorageName)
+    groupId: 'blob'
+    requestMessage: 'Data Explorer reads the files of imports.'
+  }
+  // A cluster rejects two changes at a time.
+  dependsOn: [
+    privatePath
   ]
 }
 
@@ -138,6 +155,7 @@ resource feed 'Microsoft.Kusto/clusters/databases/dataConnections@2025-02-14' = 
     managedIdentityResourceId: identityId
   }
   dependsOn: [
+    blobPath
     privatePath
     reader
   ]

@@ -235,7 +235,8 @@ module kusto 'data-explorer.bicep' = if (withKusto) {
     readerName: identityNames.app
     readerClientId: identity.outputs.clientId
     eventHubsName: names.eventHubs
-    privateEventHubs: publicNetworkAccess == 'Disabled'
+    dataStorageName: names.dataStorage
+    privateSources: publicNetworkAccess == 'Disabled'
   }
   // Azure rejects the data connection until its identity has the right to read the hub.
   dependsOn: [

@@ -31,6 +31,7 @@ MODULES = {
     "Microsoft.Insights/diagnosticSettings": "monitor/diagnostic_setting",
     "Microsoft.Insights/metricAlerts": "monitor/metric_alert",
     "Microsoft.Insights/scheduledQueryRules": "monitor/scheduled_query_rule",
+    "Microsoft.Insights/webtests": "applicationinsights/web_test",
     "Microsoft.KeyVault/vaults": "keyvault/vault",
     "Microsoft.KeyVault/vaults/keys": "keyvault/key",
     "Microsoft.Kusto/clusters": "kusto/cluster",

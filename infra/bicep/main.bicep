@@ -261,7 +261,7 @@ var cosmosRegions = cosmosMode == 'serverless' ? [home] : union([active], [home]
 var cosmosDatabase = 'workspace'
 var keys = { token: 'token-signing', checkpoint: 'checkpoint-signing' }
 var withGateway = !empty(gatewayHostName)
-var consoleOrigin = withGateway ? 'https://${gatewayHostName}' : 'https://${appName}.azurewebsites.net'
+var serviceUrl = withGateway ? 'https://${gatewayHostName}' : 'https://${appName}.azurewebsites.net'
 
 resource group 'Microsoft.Resources/resourceGroups@2025-04-01' = {
   name: groupName
@@ -319,7 +319,7 @@ module services 'modules/services.bicep' = {
     checkpointsLocked: checkpointsLocked
     checkpointRetentionDays: checkpointRetentionDays
     archiveCoolAfterDays: archiveCoolAfterDays
-    fileOrigins: union([consoleOrigin], corsOrigins)
+    fileOrigins: union([serviceUrl], corsOrigins)
     logRetentionDays: logRetentionDays
     dailyLogCapGb: dailyLogCapGb
     operatorPrincipalId: operatorPrincipalId
@@ -426,6 +426,7 @@ module alerts 'modules/alerts.bicep' = if (!empty(alertEmails)) {
     workspaceId: services.outputs.workspaceId
     names: names
     withKusto: empty(existingKustoUri)
+    serviceUrl: serviceUrl
     emails: alertEmails
   }
 }

@@ -179,6 +179,7 @@ class BackgroundRunner:
         try:
             if await work is not UNFINISHED:
                 due_at = job.schedule.compute_next_time(max(self._runtime.now(), at))
+            count("workspace.background.runs", job=job.name)
         except asyncio.CancelledError:
             count("workspace.background.failures", job=job.name)
             _LOG.warning("a background job was cancelled before it completed", extra=fields(job=job.name))

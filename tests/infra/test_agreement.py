@@ -60,6 +60,7 @@ CHANGES = [
     ("modules/app-gateway.bicep", "'X-Workspace-Authorization'", "'X-Authorization'"),
     ("modules/app-gateway.bicep", "'/oi-api/live-stream'", "'/oi-api/live'"),
     ("modules/alerts.bicep", "workspace.ingest.lag", "workspace.ingest.age"),
+    ("modules/alerts.bicep", "workspace.background.runs", "workspace.background.run"),
     ("modules/alerts.bicep", "workspace.checkpoint.failures", "workspace.checkpoints.failed"),
 ]
 

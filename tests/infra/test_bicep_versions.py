@@ -10,6 +10,7 @@ UNCHANGED = {
     "Microsoft.Devices/IotHubs": "2023-06-30",
     "Microsoft.Insights/actionGroups": "2023-01-01",
     "Microsoft.Insights/components": "2020-02-02",
+    "Microsoft.Insights/webtests": "2022-06-15",
     "Microsoft.SignalRService/webPubSub": "2024-03-01",
     "Microsoft.SignalRService/webPubSub/hubs": "2024-03-01",
 } | OLDEST

@@ -16,6 +16,7 @@ COSMOS = "Microsoft.DocumentDB/databaseAccounts"
 VAULT = "Microsoft.KeyVault/vaults"
 STORAGE = "Microsoft.Storage/storageAccounts"
 ROLE = "Microsoft.Authorization/roleAssignments"
+RULE = "Microsoft.Insights/scheduledQueryRules"
 NOT_LOCATED = {None, "", "global"}
 LEGAL = {
     STORAGE: r"[a-z0-9]{3,24}",
@@ -140,11 +141,11 @@ def test_second_region_has_separate_private_dns_zones() -> None:
 
 def test_alerts_and_endpoints_have_their_region_in_their_name() -> None:
     """Names of endpoints and alerts contain the region, because Azure cannot move them."""
-    kinds = ("scheduledQueryRules", "metricAlerts", "actionGroups")
+    kinds = ("scheduledQueryRules", "metricAlerts", "actionGroups", "webtests")
     for name, region in (("prod", "westeurope"), ("failed over", "northeurope")):
         deployment = evaluate_situation(name)
         alerts = [str(each.name) for each in deployment.resources if each.type.endswith(kinds)]
-        assert len(alerts) == 11
+        assert len(alerts) == 14
         assert all(each.endswith(f"-{region}") for each in alerts)
         assert all(f"-{region}-" in str(each) for each in deployment.list_names(ENDPOINT))
 
@@ -271,7 +272,7 @@ def test_production_requires_addresses_for_alerts() -> None:
         "night@plant.example",
     ]
     assert evaluate_deployment(BICEP / "dev.bicepparam", ENVIRONMENT | {"ALERT_EMAILS": ""}).list_resources(kind) == []
-    names = evaluate_situation("prod").list_names("Microsoft.Insights/scheduledQueryRules")
+    names = evaluate_situation("prod").list_names(RULE)
     assert "chain-broken-westeurope" in names
 
 
@@ -406,9 +407,7 @@ def test_the_gateway_probe_requests_a_path_that_replies_to_get() -> None:
 
 def test_the_ingestion_alert_covers_all_ingest_functions() -> None:
     """The ingestion alert covers all ingest functions, also those of connections' own hubs, but not the live stream."""
-    rule = find_only_resource(evaluate_situation("prod"), "Microsoft.Insights/scheduledQueryRules", "ingest-lag").body[
-        "properties"
-    ]
+    rule = find_only_resource(evaluate_situation("prod"), RULE, "ingest-lag").body["properties"]
     query = rule["criteria"]["allOf"][0]["query"]
     assert query.endswith('| where OperationName in ("archive", "live") or OperationName startswith "ingest"')
 
@@ -424,6 +423,32 @@ def test_the_alert_on_a_broken_chain_does_not_resolve_itself() -> None:
     ).body["properties"]["criteria"]["allOf"][0]["query"]
     # A failing checkpoint is repeated every 15 seconds, and would send an e-mail in every window.
     assert "workspace.checkpoint.failures" not in query
+@pytest.mark.parametrize(
+    ("name", "host"), [("prod", ""), ("failed over", ""), ("everything", "plant.example"), ("azd", "")]
+)
+def test_a_service_that_does_not_answer_raises_an_alert(name: str, host: str) -> None:
+    """Azure calls the readiness of the service at its public address, and a failure in two places raises an alert."""
+    deployed = evaluate_situation(name)
+    probe = find_only_resource(deployed, "Microsoft.Insights/webtests")
+    insights = find_only_resource(deployed, "Microsoft.Insights/components")
+    app = find_only_resource(deployed, "Microsoft.Web/sites").name
+    assert probe.body["properties"]["Request"]["RequestUrl"] == f"https://{host or f'{app}.azurewebsites.net'}/readyz"
+    assert probe.body["properties"]["SyntheticMonitorId"] == probe.name
+    assert probe.location == insights.location
+    assert f"hidden-link:{insights.id}" in probe.body["tags"]
+    alert = find_only_resource(deployed, "Microsoft.Insights/metricAlerts", "not-ready").body["properties"]
+    assert set(alert["scopes"]) == {probe.id, insights.id}
+    assert (alert["criteria"]["webTestId"], alert["criteria"]["componentId"]) == (probe.id, insights.id)
+    assert alert["criteria"]["failedLocationCount"] < len(probe.body["properties"]["Locations"])
+    assert alert["actions"] == [{"actionGroupId": find_only_resource(deployed, "Microsoft.Insights/actionGroups").id}]
+
+
+def test_stopped_background_jobs_raise_an_alert() -> None:
+    """An alert fires if no background job has completed, also if the app does not run and logs nothing."""
+    rule = find_only_resource(evaluate_situation("prod"), RULE, "background-stopped").body["properties"]
+    [condition] = rule["criteria"]["allOf"]
+    assert condition["query"].endswith('== "workspace.background.runs" | summarize Runs = count() | where Runs == 0')
+    assert (condition["operator"], condition["threshold"]) == ("GreaterThan", 0)
 
 
 def test_overwritten_checkpoint_blobs_are_retained_for_one_day() -> None:

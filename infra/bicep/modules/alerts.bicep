@@ -9,6 +9,9 @@ param names serviceNameMap
 @description('Whether this deployment creates the Data Explorer cluster.')
 param withKusto bool
 
+@description('Address of the service as its callers see it.')
+param serviceUrl string
+
 @description('E-mail addresses that receive the alerts.')
 param emails emailAddress[]
 
@@ -87,6 +90,15 @@ var searches = [
     query: 'AppMetrics | where Name == "workspace.http.errors" and toint(Properties["http.response.status_code"]) == 429 | summarize Replies = sum(Sum) | where Replies > 100'
     threshold: 0
     minutes: 15
+  }
+  {
+    name: 'background-stopped'
+    text: 'No background job has completed for half an hour: the app does not run, its timer does not, or its metrics do not arrive.'
+    severity: 1
+    // A query that counts no rows returns one row with 0.
+    query: 'AppMetrics | where Name == "workspace.background.runs" | summarize Runs = count() | where Runs == 0'
+    threshold: 0
+    minutes: 30
   }
 ]
 
@@ -206,3 +218,71 @@ resource metric 'Microsoft.Insights/metricAlerts@2026-01-01' = [
     }
   }
 ]
+
+// All alerts above need rows or metrics that a running service causes, so Azure also calls the service from outside.
+resource readiness 'Microsoft.Insights/webtests@2022-06-15' = {
+  name: 'readiness-${location}'
+  location: location
+  // The tag assigns the test to Application Insights.
+  tags: union(tags, { 'hidden-link:${resourceId('Microsoft.Insights/components', names.insights)}': 'Resource' })
+  kind: 'standard'
+  properties: {
+    SyntheticMonitorId: 'readiness-${location}'
+    Name: 'readiness-${location}'
+    Enabled: true
+    Frequency: 300
+    Timeout: 30
+    Kind: 'standard'
+    RetryEnabled: true
+    Locations: [
+      {
+        Id: 'emea-nl-ams-azr'
+      }
+      {
+        Id: 'emea-gb-db3-azr'
+      }
+      {
+        Id: 'us-va-ash-azr'
+      }
+    ]
+    Request: {
+      RequestUrl: '${serviceUrl}/readyz'
+      HttpVerb: 'GET'
+      ParseDependentRequests: false
+    }
+    ValidationRules: {
+      ExpectedHttpStatusCode: 200
+      SSLCheck: true
+      SSLCertRemainingLifetimeCheck: 7
+    }
+  }
+}
+
+resource notReady 'Microsoft.Insights/metricAlerts@2026-01-01' = {
+  name: 'not-ready-${location}'
+  location: 'global'
+  tags: tags
+  properties: {
+    description: 'The service does not answer, or one of its stores does not.'
+    enabled: true
+    severity: 0
+    scopes: [
+      readiness.id
+      resourceId('Microsoft.Insights/components', names.insights)
+    ]
+    evaluationFrequency: 'PT5M'
+    windowSize: 'PT15M'
+    criteria: {
+      'odata.type': 'Microsoft.Azure.Monitor.WebtestLocationAvailabilityCriteria'
+      webTestId: readiness.id
+      componentId: resourceId('Microsoft.Insights/components', names.insights)
+      failedLocationCount: 2
+    }
+    autoMitigate: true
+    actions: [
+      {
+        actionGroupId: people.id
+      }
+    ]
+  }
+}

@@ -115,10 +115,15 @@ async def test_two_instances_run_a_job_once_per_due_time(lease_store: SqliteJobL
 
 
 async def test_a_failed_job_runs_again_and_stops_no_other_job(
-    lease_store: SqliteJobLeaseStore, clock: VirtualTime, caplog: pytest.LogCaptureFixture
+    lease_store: SqliteJobLeaseStore,
+    clock: VirtualTime,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """If a job raises an error, the error is logged, and all jobs run at their next due times."""
+    """If a job raises an error, the error is logged and counted, and all jobs run at their next due times."""
     runs: list[str] = []
+    counted: list[tuple[str, str]] = []
+    monkeypatch.setattr(runner, "count", lambda name, job: counted.append((name, job)))
 
     async def run_failing_job() -> None:
         runs.append("fail")
@@ -133,6 +138,10 @@ async def test_a_failed_job_runs_again_and_stops_no_other_job(
         await background.run_due_jobs()
         clock.advance(15)
     assert sorted(runs) == ["fail", "fail", "work", "work"]
+    assert sorted(counted) == [
+        *[("workspace.background.failures", "fail")] * 2,
+        *[("workspace.background.runs", "work")] * 2,
+    ]
     assert "a background job failed" in caplog.text
 
 

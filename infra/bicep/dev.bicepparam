@@ -16,6 +16,8 @@ param vaultCreateMode = empty(readEnvironmentVariable('VAULT_CREATE_MODE', '')) 
 param checkpointsLocked = toLower(readEnvironmentVariable('CHECKPOINTS_LOCKED', '')) == 'true'
 param alertEmails = empty(readEnvironmentVariable('ALERT_EMAILS', '')) ? [] : split(replace(readEnvironmentVariable('ALERT_EMAILS', ''), ' ', ''), ',')
 param simulatorSchedule = '*/5 * * * * *'
+// Never fewer than Event Hubs has now, which scripts/azure/deploy-templates reads: a deployment would throttle devices.
+param throughputUnits = max(1, int(readEnvironmentVariable('THROUGHPUT_UNITS', '0')))
 param dataStorageSku = 'Standard_LRS'
 param checkpointRetentionDays = 1
 param archiveCoolAfterDays = 0

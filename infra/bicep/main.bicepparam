@@ -16,6 +16,8 @@ param checkpointsLocked = toLower(readEnvironmentVariable('CHECKPOINTS_LOCKED', 
 param alertEmails = empty(readEnvironmentVariable('ALERT_EMAILS', '')) ? [] : split(replace(readEnvironmentVariable('ALERT_EMAILS', ''), ' ', ''), ',')
 param existingKustoUri = readEnvironmentVariable('EXISTING_KUSTO_URI', '')
 param simulatorSchedule = '*/5 * * * * *'
+// Never fewer than Event Hubs has now, which `azd env set` stores: a deployment would throttle devices.
+param throughputUnits = max(1, int(readEnvironmentVariable('THROUGHPUT_UNITS', '0')))
 param dataStorageSku = 'Standard_LRS'
 param checkpointRetentionDays = 1
 param archiveCoolAfterDays = 0

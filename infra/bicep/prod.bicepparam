@@ -40,7 +40,8 @@ param kustoSku = 'Standard_E2ads_v5'
 param kustoCapacity = 2
 param hubPartitions = 16
 param hubRetentionHours = 168
-param throughputUnits = 2
+// Never fewer than Event Hubs has now, which scripts/azure/deploy-templates reads: a deployment would throttle devices.
+param throughputUnits = max(2, int(readEnvironmentVariable('THROUGHPUT_UNITS', '0')))
 param maxThroughputUnits = 20
 param webPubSubUnits = 2
 param keyVaultSku = 'premium'

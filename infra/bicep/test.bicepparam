@@ -20,6 +20,8 @@ param alwaysReady = [
   { name: 'durable', instanceCount: 1 }
 ]
 param simulatorSchedule = '*/5 * * * * *'
+// Never fewer than Event Hubs has now, which scripts/azure/deploy-templates reads: a deployment would throttle devices.
+param throughputUnits = max(1, int(readEnvironmentVariable('THROUGHPUT_UNITS', '0')))
 param checkpointRetentionDays = 1
 param logRetentionDays = 30
 param dailyLogCapGb = 5

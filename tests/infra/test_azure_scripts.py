@@ -120,6 +120,30 @@ def test_an_unknown_lock_state_stops_a_deployment(fake_tools: Path) -> None:
     assert run_script(fake_tools, "checkpoints-locked", "rg-oi-prod")[0] != 0
 
 
+@pytest.mark.parametrize(
+    ("group_exists", "namespaces", "units"),
+    [
+        ("false", "", "0"),
+        ("true", "", "0"),
+        ("true", "West Europe\\t12\\n", "12"),
+        ("true", "northeurope\\t7\\nwesteurope\\t12\\n", "12"),
+        ("true", "northeurope\\t7\\n", "0"),
+    ],
+)
+def test_units_in_use_are_those_of_the_region(fake_tools: Path, group_exists: str, namespaces: str, units: str) -> None:
+    """The script prints the units of the region's namespace, and 0 if the region has none."""
+    text = f"#!/usr/bin/env bash\ncase $1 in group) echo {group_exists} ;; *) printf '{namespaces}' ;; esac\n"
+    (fake_tools / "az").write_text(text, encoding="utf-8")
+    assert run_script(fake_tools, "throughput-units", "rg-oi-prod", "westeurope") == (0, f"{units}\n")
+
+
+def test_unknown_units_stop_a_deployment(fake_tools: Path) -> None:
+    """If Azure does not return the units in use, the script fails, so that the deployment does not lower them."""
+    text = "#!/usr/bin/env bash\n[ $1 = group ] && echo true\n"
+    (fake_tools / "az").write_text(text, encoding="utf-8")
+    assert run_script(fake_tools, "throughput-units", "rg-oi-prod", "westeurope")[0] != 0
+
+
 @pytest.fixture
 def scripts_copy(tmp_path: Path) -> Path:
     """Return a copy of templates and scripts, because the CLI writes files next to the parameter files."""

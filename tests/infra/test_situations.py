@@ -378,6 +378,17 @@ def test_log_analytics_receives_logs_only() -> None:
     ] == []
 
 
+@pytest.mark.parametrize(("size", "least"), [("dev", 1), ("test", 1), ("main", 1), ("prod", 2)])
+def test_a_deployment_does_not_lower_the_units_of_event_hubs(size: str, least: int) -> None:
+    """Event Hubs keeps the units to which it has scaled, and has at least those of the size."""
+    for used, expected in (("0", least), ("3", 3)):
+        environment = ENVIRONMENT | {"THROUGHPUT_UNITS": used}
+        deployment = evaluate_deployment(BICEP / f"{size}.bicepparam", environment)
+        assert find_only_resource(deployment, "Microsoft.EventHub/namespaces").body["sku"]["capacity"] == expected
+    unset = evaluate_deployment(BICEP / f"{size}.bicepparam", ENVIRONMENT)
+    assert find_only_resource(unset, "Microsoft.EventHub/namespaces").body["sku"]["capacity"] == least
+
+
 def test_the_subnet_of_the_app_has_a_nat_gateway() -> None:
     """The app's subnet has a NAT gateway if the app uses the network, but not if only the application gateway does."""
     subnets = find_only_resource(evaluate_situation("prod"), "Microsoft.Network/virtualNetworks").body["properties"][

@@ -100,9 +100,11 @@ VARIABLES = {
 }
 AZ = """#!/usr/bin/env bash
 printf '%s\\0' "$@" >>"$0.calls"; printf '\\n\\0' >>"$0.calls"
+echo "${THROUGHPUT_UNITS:-}" >"$0.units"
 case "$*" in
   "group exists"*) echo true ;;
   "storage account list"*) echo stdataprod ;;
+  "eventhubs namespace list"*) printf 'North Europe\\t7\\nwesteurope\\t12\\n' ;;
   "storage container-rm exists"*) echo true ;;
   "storage container immutability-policy show"*) echo "${POLICY:-Unlocked}" ;;
   "deployment sub create"*)
@@ -175,7 +177,19 @@ def test_preview_and_deployment_pass_every_variable_of_the_templates() -> None:
     read = set(re.findall(r"readEnvironmentVariable\('(\w+)'", text))
     preview, deploy = (read_steps(job)[name]["env"] for job, name in JOBS.items())
     assert preview == deploy
-    assert set(preview) == read
+    # scripts/azure/deploy-templates reads the units from Azure.
+    assert set(preview) == read - {"THROUGHPUT_UNITS"}
+
+
+@pytest.mark.parametrize("job", JOBS)
+@pytest.mark.parametrize(
+    ("active", "units"), [("", "12"), ("West Europe", "12"), ("northeurope", "7"), ("swedencentral", "0")]
+)
+def test_a_deployment_gets_the_throughput_units_in_use(tmp_path: Path, job: str, active: str, units: str) -> None:
+    """The templates get the units of the namespace in the active region, because a deployment must not lower them."""
+    code, messages, _ = _run_step(tmp_path, job, AZURE_ACTIVE_LOCATION=active)
+    assert code == 0, messages
+    assert (tmp_path / "az.units").read_text(encoding="utf-8") == f"{units}\n"
 
 
 def test_every_variable_of_github_is_documented() -> None:
@@ -229,6 +243,7 @@ def test_a_wrong_checkpoint_lock_variable_stops_both_jobs(
         "storage account list",
         "storage container-rm exists",
         "storage container immutability-policy show",
+        *(["eventhubs namespace list"] if code == 0 else []),
     }
 
 

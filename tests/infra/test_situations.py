@@ -468,15 +468,33 @@ def test_overwritten_checkpoint_blobs_are_retained_for_one_day() -> None:
     assert blobs["deleteRetentionPolicy"] == {"enabled": True, "days": 1}
 
 
-@pytest.mark.parametrize("name", ["dev", "prod", "everything"])
-def test_the_console_can_upload_files_to_the_storage_account(name: str) -> None:
-    """The storage account accepts uploads from the origin of the console, which is the gateway's if there is one."""
-    deployed = evaluate_situation(name)
-    app = find_only_resource(deployed, "Microsoft.Web/sites").name
-    [rule] = find_only_resource(deployed, f"{STORAGE}/blobServices", "stdata").body["properties"]["cors"]["corsRules"]
-    expected = "https://plant.example" if name == "everything" else f"https://{app}.azurewebsites.net"
-    assert rule["allowedOrigins"] == [expected]
+def list_file_origins(name: str) -> list[str]:
+    """Return the origins of web pages that may upload files to the data storage of a situation."""
+    blobs = find_only_resource(evaluate_situation(name), f"{STORAGE}/blobServices", "stdata")
+    [rule] = blobs.body["properties"]["cors"]["corsRules"]
     assert "PUT" in rule["allowedMethods"]
+    origins: list[str] = rule["allowedOrigins"]
+    return origins
+
+
+@pytest.mark.parametrize("name", ["dev", "prod"])
+def test_the_console_can_upload_files_to_the_storage_account(name: str) -> None:
+    """The storage account accepts uploads from the app's web console."""
+    app = find_only_resource(evaluate_situation(name), "Microsoft.Web/sites").name
+    assert list_file_origins(name)[0] == f"https://{app}.azurewebsites.net"
+
+
+def test_the_console_behind_a_gateway_can_upload_files() -> None:
+    """With a gateway, the storage account accepts uploads from the gateway's address only."""
+    assert list_file_origins("everything") == ["https://plant.example"]
+
+
+def test_the_console_can_upload_files_after_a_failover() -> None:
+    """The storage account accepts the app of each region beforehand, because a failover does not write to it."""
+    apps = [
+        find_only_resource(evaluate_situation(name), "Microsoft.Web/sites").name for name in ("prod", "failed over")
+    ]
+    assert list_file_origins("prod") == [f"https://{app}.azurewebsites.net" for app in apps]
 
 
 def _read_scale(name: str) -> dict[str, Any]:

@@ -181,6 +181,9 @@ param logRetentionDays int = 90
 @minValue(-1)
 param dailyLogCapGb int = -1
 
+@description('Log every request for items of Cosmos DB and every write to the data storage, with the identity that sent it. Azure bills each row.')
+param logDataRequests bool = false
+
 @description('E-mail addresses that receive alerts; empty for no alerts.')
 param alertEmails emailAddress[] = []
 
@@ -324,6 +327,7 @@ module services 'modules/services.bicep' = {
     fileOrigins: withGateway ? union([serviceUrl], corsOrigins) : union([serviceUrl], appOrigins, corsOrigins)
     logRetentionDays: logRetentionDays
     dailyLogCapGb: dailyLogCapGb
+    logDataRequests: logDataRequests
     operatorPrincipalId: operatorPrincipalId
   }
 }

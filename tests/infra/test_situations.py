@@ -468,6 +468,19 @@ def test_overwritten_checkpoint_blobs_are_retained_for_one_day() -> None:
     assert blobs["deleteRetentionPolicy"] == {"enabled": True, "days": 1}
 
 
+def test_requests_for_data_are_logged_only_on_demand() -> None:
+    """Requests for items and writes of blobs are logged only if the parameter is set, because Azure bills each row."""
+    for is_logged in (True, False):
+        deployment = evaluate_deployment(BICEP / "prod.bicepparam", ENVIRONMENT, {"logDataRequests": is_logged})
+        logged = {
+            log["category"]: log["enabled"]
+            for each in deployment.list_resources("Microsoft.Insights/diagnosticSettings")
+            for log in each.body["properties"].get("logs", [])
+        }
+        assert logged["DataPlaneRequests"] is logged["StorageWrite"] is is_logged
+        assert logged["ControlPlaneRequests"] is logged["StorageDelete"] is True
+
+
 def list_file_origins(name: str) -> list[str]:
     """Return the origins of web pages that may upload files to the data storage of a situation."""
     blobs = find_only_resource(evaluate_situation(name), f"{STORAGE}/blobServices", "stdata")

@@ -7,6 +7,9 @@ param location string
 param tags textMap
 param databaseName string
 param workspaceId string
+
+@description('Whether each request for an item is logged, with the identity that sent it.')
+param logRequests bool
 param publicNetworkAccess string
 param zoneRedundant bool
 
@@ -135,6 +138,10 @@ resource diagnostics 'Microsoft.Insights/diagnosticSettings@2021-05-01-preview' 
       {
         category: 'PartitionKeyStatistics'
         enabled: true
+      }
+      {
+        category: 'DataPlaneRequests'
+        enabled: logRequests
       }
     ]
   }

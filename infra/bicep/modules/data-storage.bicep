@@ -6,6 +6,9 @@ param location string
 param tags textMap
 param skuName string
 param workspaceId string
+
+@description('Whether each write of a blob is logged, with the identity that sent it.')
+param logWrites bool
 param publicNetworkAccess string
 
 @description('Whether the immutability policy is locked; a locked policy cannot be written.')
@@ -183,6 +186,10 @@ resource diagnostics 'Microsoft.Insights/diagnosticSettings@2021-05-01-preview' 
       {
         category: 'StorageDelete'
         enabled: true
+      }
+      {
+        category: 'StorageWrite'
+        enabled: logWrites
       }
     ]
   }

@@ -61,6 +61,9 @@ param archiveCoolAfterDays int
 param fileOrigins string[]
 param logRetentionDays int
 param dailyLogCapGb int
+
+@description('Whether requests for items of Cosmos DB and writes to the data storage are logged.')
+param logDataRequests bool
 param operatorPrincipalId string
 
 var withKusto = empty(existingKustoUri)
@@ -124,6 +127,7 @@ module dataStorage 'data-storage.bicep' = if (empty(existingDataStorageName)) {
     downloadDays: 3
     coolAfterDays: archiveCoolAfterDays
     fileOrigins: fileOrigins
+    logWrites: logDataRequests
   }
 }
 
@@ -143,6 +147,7 @@ module cosmos 'cosmos.bicep' = {
     backupTier: cosmosBackupTier
     zoneRedundant: zoneRedundant
     locked: protectStores
+    logRequests: logDataRequests
     workspaceId: observability.outputs.workspaceId
     publicNetworkAccess: publicNetworkAccess
     appIdentityName: identityNames.app

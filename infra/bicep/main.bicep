@@ -169,6 +169,11 @@ param dataStorageSku string = 'Standard_ZRS'
 @maxValue(146000)
 param checkpointRetentionDays int = 3653
 
+@description('Days for which a deleted or overwritten blob of the data storage can be restored. Azure bills it until then.')
+@minValue(1)
+@maxValue(365)
+param deletedBlobDays int = 1
+
 @description('Days after which archived telemetry moves to the cool tier; 0 for never.')
 @minValue(0)
 param archiveCoolAfterDays int = 60
@@ -323,6 +328,7 @@ module services 'modules/services.bicep' = {
     dataStorageSku: dataStorageSku
     checkpointsLocked: checkpointsLocked
     checkpointRetentionDays: checkpointRetentionDays
+    deletedBlobDays: deletedBlobDays
     archiveCoolAfterDays: archiveCoolAfterDays
     fileOrigins: withGateway ? union([serviceUrl], corsOrigins) : union([serviceUrl], appOrigins, corsOrigins)
     logRetentionDays: logRetentionDays

@@ -47,5 +47,7 @@ param webPubSubUnits = 2
 param keyVaultSku = 'premium'
 param purgeProtection = true
 param dataStorageSku = 'Standard_GZRS'
+// The archive is the only complete copy of the telemetry.
+param deletedBlobDays = 30
 param logRetentionDays = 365
 param privateNetworking = true

@@ -462,10 +462,12 @@ def test_stopped_background_jobs_raise_an_alert() -> None:
     assert (condition["operator"], condition["threshold"]) == ("GreaterThan", 0)
 
 
-def test_overwritten_checkpoint_blobs_are_retained_for_one_day() -> None:
-    """Soft delete keeps overwritten versions of checkpoints for one day, which is the minimum."""
-    blobs = find_only_resource(evaluate_situation("prod"), f"{STORAGE}/blobServices", "stdata").body["properties"]
-    assert blobs["deleteRetentionPolicy"] == {"enabled": True, "days": 1}
+@pytest.mark.parametrize(("name", "days"), [("dev", 1), ("test", 1), ("azd", 1), ("prod", 30)])
+def test_deleted_blobs_can_be_restored(name: str, days: int) -> None:
+    """Deleted blobs can be restored for 30 days in production, and for the minimum of one day elsewhere."""
+    blobs = find_only_resource(evaluate_situation(name), f"{STORAGE}/blobServices", "stdata").body["properties"]
+    assert blobs["deleteRetentionPolicy"] == {"enabled": True, "days": days}
+    assert blobs["containerDeleteRetentionPolicy"] == {"enabled": True, "days": 30}
 
 
 def test_requests_for_data_are_logged_only_on_demand() -> None:

@@ -17,6 +17,9 @@ param checkpointsLocked bool
 @description('Days for which a checkpoint cannot be changed or removed once the policy is locked.')
 param checkpointRetentionDays int
 
+@description('Days for which a deleted or overwritten blob can be restored.')
+param deletedBlobDays int
+
 @description('Days after which the file of a download is removed if the app has not removed it.')
 param downloadDays int
 
@@ -58,10 +61,11 @@ resource blobs 'Microsoft.Storage/storageAccounts/blobServices@2025-01-01' = {
       enabled: true
       days: 30
     }
-    // Soft delete also stores each overwritten state of a checkpoint, one per minute and chain, so the minimum of one day is set.
+    // It applies to the whole account: also to removed downloads, and to each overwritten state of a checkpoint, under
+    // 2 KB per minute and chain. Soft delete slows down lists of overwritten blobs, but the app does not list states.
     deleteRetentionPolicy: {
       enabled: true
-      days: 1
+      days: deletedBlobDays
     }
     // The console uploads the files of imports by signed links, which lead to this account.
     cors: {

@@ -55,6 +55,7 @@ param vaultCreateMode string
 param dataStorageSku string
 param checkpointsLocked bool
 param checkpointRetentionDays int
+param deletedBlobDays int
 param archiveCoolAfterDays int
 
 @description('Origins of web pages that are allowed to upload and download files by signed links.')
@@ -124,6 +125,7 @@ module dataStorage 'data-storage.bicep' = if (empty(existingDataStorageName)) {
     publicNetworkAccess: publicNetworkAccess
     checkpointsLocked: checkpointsLocked
     checkpointRetentionDays: checkpointRetentionDays
+    deletedBlobDays: deletedBlobDays
     downloadDays: 3
     coolAfterDays: archiveCoolAfterDays
     fileOrigins: fileOrigins

@@ -32,6 +32,7 @@ class Kind(StrEnum):
     CONFLICT = "conflict"
     PRECONDITION_FAILED = "precondition_failed"
     PRECONDITION_REQUIRED = "precondition_required"
+    LENGTH_REQUIRED = "length_required"
     TOO_LARGE = "too_large"
     TARGET_TOO_LONG = "target_too_long"
     HEADERS_TOO_LARGE = "headers_too_large"

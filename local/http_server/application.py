@@ -240,6 +240,9 @@ def _build_body_too_large_error() -> WorkspaceError:
 
 def _build_trigger_request(scope: Message, raw_path: str, match: RouteMatch, body: bytes) -> RpcHttp:
     headers = _join_repeated_headers(scope["headers"])
+    if headers.pop("transfer-encoding", None) is not None:
+        # The server has decoded the chunks (RFC 9112 section 7.1.3).
+        headers["content-length"] = str(len(body))
     query = scope["query_string"].decode("latin-1")
     host = headers.get("host") or "{}:{}".format(*scope["server"])
     return RpcHttp(

@@ -1,4 +1,4 @@
-"""Size limits of a request's URL and headers, and decoding of encoded bodies with a limit (RFC 9110 section 8.4)."""
+"""Checks of a request's URL and headers, and decoding of encoded bodies with a limit (RFC 9110 section 8.4)."""
 
 import zlib
 from collections.abc import Callable, Iterator, Mapping
@@ -45,6 +45,24 @@ def check_request_size(request: Request) -> None:
     size = sum(compute_header_size(name, value) for name, value in request.headers.items())
     if len(request.headers) > MAX_HEADERS or size > MAX_HEADER_BYTES:
         raise build_headers_too_large_error()
+
+
+def check_body_received(request: Request) -> None:
+    """Reject a request whose chunked body is missing.
+
+    The Functions host on Azure passes a body on only if the request has a Content-Length (``ToRpcHttp`` of
+    Azure/azure-functions-host); such a request must not count as one without a body.
+
+    Raises:
+        WorkspaceError: LENGTH_REQUIRED ``LENGTH_REQUIRED`` (RFC 9110 section 15.5.12).
+    """
+    headers = request.headers
+    if "transfer-encoding" in headers and "content-length" not in headers and not request.body:
+        raise WorkspaceError(
+            Kind.LENGTH_REQUIRED,
+            "LENGTH_REQUIRED",
+            "The body was not received; send it with the header `Content-Length` instead of `Transfer-Encoding`.",
+        )
 
 
 def build_target_too_long_error() -> WorkspaceError:

@@ -46,6 +46,9 @@ ERROR_CODES: Final[Mapping[str, ErrorCode]] = {
         415,
         421,
     ),
+    "LENGTH_REQUIRED": _build_error_code(
+        "The body was sent in chunks without `Content-Length`, and the platform did not pass it on.", 411
+    ),
     "BODY_TOO_LARGE": _build_error_code("The body is larger than the limit of the route.", 413),
     "BODY_NOT_DECODABLE": _build_error_code(
         "The body cannot be decoded with its `Content-Encoding`, or ends too early.", 400

@@ -251,7 +251,7 @@ def _iterate_validation_error_codes(operation: Operation) -> Iterator[str]:
         yield "INVALID_REQUEST"
     if operation.takes_body:
         yield from ("INVALID_REQUEST", "BODY_NOT_JSON", "BODY_NOT_DECODABLE")
-        yield from ("BODY_TOO_LARGE", "CONTENT_ENCODING_UNSUPPORTED")
+        yield from ("LENGTH_REQUIRED", "BODY_TOO_LARGE", "CONTENT_ENCODING_UNSUPPORTED")
     if is_parametrised:
         yield "ROUTE_NOT_FOUND"
     if is_parametrised or operation.query is not NoQuery:

@@ -112,6 +112,14 @@ def test_a_chunked_body_reaches_the_function_as_one_body(host: Any, http: httpx.
     assert answer.content == b"a" * 70_000 + b"b" + b"c" * 70_000
 
 
+def test_a_chunked_body_reaches_the_function_with_its_length(host: Any, http: httpx.Client) -> None:
+    """The function gets the length of a chunked body instead of the transfer coding, also for an empty body."""
+    for parts in ([b"ab", b"c"], []):
+        seen = http.post(f"{host.url}/echo/a/b", content=iter(parts)).json()
+        assert seen["headers"]["content-length"] == str(sum(map(len, parts)))
+        assert "transfer-encoding" not in seen["headers"]
+
+
 def assert_problem(answer: httpx.Response, status: int, code: str, request_id: str) -> None:
     assert (answer.status_code, answer.headers["content-type"]) == (status, "application/problem+json")
     assert answer.headers["x-request-id"] == request_id

@@ -14,6 +14,7 @@ from shared.graphql_api.error_codes import to_error_object, to_extensions, to_gr
         (Kind.FORBIDDEN, "FORBIDDEN"),
         (Kind.NOT_FOUND, "RESOURCE_NOT_FOUND"),
         (Kind.THROTTLED, "RATE_LIMITED"),
+        (Kind.LENGTH_REQUIRED, "VALIDATION_ERROR"),
         (Kind.TOO_LARGE, "VALIDATION_ERROR"),
         (Kind.UNKNOWN_ENCODING, "VALIDATION_ERROR"),
         (Kind.TARGET_TOO_LONG, "VALIDATION_ERROR"),

@@ -148,6 +148,14 @@ async def test_checks_run_in_the_documented_order(
     assert value["traceId"] == reply.headers["x-request-id"]
 
 
+async def test_a_chunked_body_that_the_host_dropped_is_an_error() -> None:
+    """An operation with a body does not run if the body was sent in chunks and is missing; others ignore the header."""
+    reply, value = await send_request("POST", "/sign", transfer_encoding="chunked")
+    assert (reply.status, value["code"]) == (411, "LENGTH_REQUIRED")
+    reply, _ = await send_request("GET", "/public", transfer_encoding="chunked")
+    assert reply.status == 200
+
+
 @pytest.mark.parametrize(
     ("target", "body", "token", "status", "code"),
     [

@@ -11,7 +11,15 @@ from hypothesis import strategies as st
 
 from shared.errors import Kind, WorkspaceError
 from shared.http.messages import Request
-from shared.http.size_limits import DECODERS, MAX_HEADER_BYTES, MAX_HEADERS, MAX_TARGET, check_request_size, decode_body
+from shared.http.size_limits import (
+    DECODERS,
+    MAX_HEADER_BYTES,
+    MAX_HEADERS,
+    MAX_TARGET,
+    check_body_received,
+    check_request_size,
+    decode_body,
+)
 
 
 @pytest.mark.parametrize(
@@ -52,6 +60,27 @@ def test_headers_are_limited_in_number_and_size(headers: dict[str, str], *, is_a
     with pytest.raises(WorkspaceError) as raised:
         check_request_size(request)
     assert raised.value.code == "HEADERS_TOO_LARGE"
+
+
+@pytest.mark.parametrize(
+    ("headers", "body", "is_missing"),
+    [
+        ({"transfer-encoding": "chunked"}, b"", True),
+        ({"transfer-encoding": "chunked"}, b"{}", False),
+        ({"transfer-encoding": "chunked", "content-length": "0"}, b"", False),
+        ({"content-length": "0"}, b"", False),
+        ({}, b"", False),
+    ],
+)
+def test_a_chunked_body_that_is_missing_is_rejected(headers: dict[str, str], body: bytes, *, is_missing: bool) -> None:
+    """A request without body is rejected if its headers announce a body without a length."""
+    request = Request("POST", "/", "", headers, body)
+    if not is_missing:
+        check_body_received(request)
+        return
+    with pytest.raises(WorkspaceError) as raised:
+        check_body_received(request)
+    assert (raised.value.kind, raised.value.code) == (Kind.LENGTH_REQUIRED, "LENGTH_REQUIRED")
 
 
 LIMIT = 16 * 1024 * 1024

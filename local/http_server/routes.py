@@ -1,16 +1,49 @@
-"""Route table with the precedence of ASP.NET Core: literal segments before mixed ones, parameters and catch-all."""
+"""Route table with the precedence of ASP.NET Core, and the paths that the Functions host on Azure passes to an app.
+
+Literal segments take precedence over mixed ones, mixed ones over parameters, and parameters over catch-all.
+"""
 
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from urllib.parse import unquote
+from typing import Final
+from urllib.parse import quote, unquote
 
 from local.errors import StartError
 from local.host.worker import LoadedFunction
+from shared.errors import invalid
 
 _PLACEHOLDER = re.compile(r"\{([^{}]*)\}")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
 _ESCAPED_SLASH = re.compile(r"%(2[Ff])")
+_ESCAPED = re.compile(r"(%[0-9A-Fa-f]{2})")
+_PATH_CHARACTERS: Final = "/!$&'()*+,:;=@"
+"""Characters that a path of a URL contains as they are, except letters, digits, ``-``, ``.``, ``_`` and ``~``."""
+
+
+def decode_path(raw_path: str) -> str:
+    """Decode the path of a request once, except for an escaped slash, as Kestrel's ``UrlDecoder`` does.
+
+    Raises:
+        WorkspaceError: INVALID_REQUEST if the decoded bytes are not UTF-8; Kestrel leaves them encoded.
+    """
+    if "%" not in raw_path:
+        return raw_path
+    try:
+        return unquote(_ESCAPED_SLASH.sub(r"%25\1", raw_path), errors="strict")
+    except UnicodeDecodeError:
+        raise invalid("path", "percent-encoded characters must be UTF-8") from None
+
+
+def encode_path(path: str) -> str:
+    """Encode a decoded path for a URL as ASP.NET Core's ``PathString.ToUriComponent`` does.
+
+    A percent sign before two hexadecimal digits is not encoded again, so ``%2520`` and ``%20`` of a request give the
+    same URL.
+    """
+    parts = _ESCAPED.split(path)
+    parts[::2] = [quote(part, _PATH_CHARACTERS) for part in parts[::2]]
+    return "".join(parts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,16 +102,12 @@ class RouteTable:
             node = _find_or_add_child(node, segment, names, route)
         _append_route(node.routes, _Route(function, methods, tuple(names)), route)
 
-    def match(self, raw_path: str, method: str) -> RouteMatch | None:
-        """Find the function for a percent-encoded path and an HTTP method; return None if no route matches.
+    def match(self, path: str, method: str) -> RouteMatch | None:
+        """Find the function for a path from ``decode_path`` and an HTTP method; return None if no route matches.
 
-        Path segments are percent-decoded except for an escaped slash. Letter case and a trailing slash are ignored.
+        Letter case and a trailing slash are ignored, but the value of a catch-all parameter contains the slash.
         """
-        segments = raw_path[1:].split("/")
-        if segments[-1] == "":
-            segments.pop()
-        if "%" in raw_path:
-            segments = [_decode_segment(segment) for segment in segments]
+        segments = path[1:].split("/")
         for route, values in _iterate_matching_routes(self._root, segments, 0, ()):
             if not route.methods or method in route.methods:
                 return RouteMatch(route.function, dict(zip(route.names, values, strict=True)))
@@ -97,7 +126,8 @@ def _append_route(routes: list[_Route], added: _Route, template: str) -> None:
 def _iterate_matching_routes(
     node: _Node, segments: list[str], position: int, values: tuple[str, ...]
 ) -> Iterator[tuple[_Route, tuple[str, ...]]]:
-    if position == len(segments):
+    rest = "/".join(segments[position:])
+    if not rest:
         yield from ((route, values) for route in node.routes)
     else:
         segment = segments[position]
@@ -110,7 +140,6 @@ def _iterate_matching_routes(
                 yield from _iterate_matching_routes(child, segments, position + 1, values + found.groups())
         if node.parameter is not None and segment:
             yield from _iterate_matching_routes(node.parameter, segments, position + 1, (*values, segment))
-    rest = "/".join(segments[position:])
     for route in node.catch_all:
         # A catch-all parameter without any value is omitted.
         yield (route, (*values, rest)) if rest else (_drop_last_parameter(route), values)
@@ -157,7 +186,3 @@ def _validate_parameter_name(inside: str, route: str) -> str:
             f"the route {route!r}: {{{inside}}} is not supported by the local host; use a plain parameter name"
         )
     return inside
-
-
-def _decode_segment(segment: str) -> str:
-    return unquote(_ESCAPED_SLASH.sub(r"%25\1", segment))

@@ -171,7 +171,7 @@ def test_pages_of_an_item_list_contain_each_item_once(admin: httpx.Client, kind:
         assert check_failing_fields(admin.get(f"/oi-api/{kind}?{bad}")) == [bad.partition("=")[0]]
 
 
-@pytest.mark.parametrize("key", ["a/b", "a+b c", "müller@t", "数@t", "100%", "?#&"])
+@pytest.mark.parametrize("key", ["a/b", "a+b c", "müller@t", "数@t", "100%", "?#&", "a%20b", "%25E4"])
 def test_member_ids_are_percent_encoded(admin: httpx.Client, key: str) -> None:
     """A member id may contain characters that have a meaning in URLs, if the client percent-encodes them."""
     created = put_definition(admin, "team", key)

@@ -92,12 +92,28 @@ def test_equal_numbers_are_the_same_partition_key(editor: httpx.Client) -> None:
         assert editor.get(f"{BASE}/nested/one", params=params).status_code == status
 
 
-@pytest.mark.parametrize("document_id", ["ü ñ 漢字 😀", "a+b%20c&d=e", "x" * 1023, "…", "a:b;c,d", '"quoted"', "%2e"])
+@pytest.mark.parametrize(
+    "document_id",
+    [
+        "ü ñ 漢字 😀",
+        "a+b%20c&d=e",
+        "x" * 1023,
+        "…",
+        "a:b;c,d",
+        '"quoted"',
+        "%2e",
+        "line%2F1",
+        "line%252f1",
+        "50%",
+        "%E4",
+    ],
+)
 def test_documents_with_valid_ids_are_stored(editor: httpx.Client, document_id: str) -> None:
-    """A document with any valid id can be stored and read by its Location."""
+    """A document with any valid id can be stored, and read and replaced by its Location."""
     created = create_document(editor, "notes", id=document_id)
     assert created.status_code == 201, created.text
     assert editor.get(created.headers["location"]).json() == {"id": document_id}
+    assert editor.put(created.headers["location"], json={"id": document_id, "n": 1}).status_code == 200
     assert editor.delete(created.headers["location"]).status_code == 204
 
 
@@ -126,7 +142,8 @@ def test_documents_with_valid_ids_are_stored(editor: httpx.Client, document_id: 
 def test_documents_with_invalid_ids_are_rejected(editor: httpx.Client, document_id: Any) -> None:
     """An invalid id in the body or the URL is rejected with 400 and the field's name."""
     assert check_failing_fields(create_document(editor, "notes", id=document_id)) == ["id"]
-    if isinstance(document_id, str) and document_id.strip(".") and len(document_id) < 2000:
+    # A slash does not reach the service: the host leaves `%2F` encoded, and ids may contain it.
+    if isinstance(document_id, str) and document_id.strip(".") and "/" not in document_id:
         path = httpx.URL(f"{BASE}/notes/").raw_path.decode() + "".join(f"%{byte:02X}" for byte in document_id.encode())
         for method in ("GET", "DELETE", "PUT"):
             assert check_failing_fields(editor.request(method, path, json={})) == ["documentId"]

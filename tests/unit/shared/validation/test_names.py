@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shared.validation.names import find_name_error, find_unicode_scripts, to_identity_key
+from shared.validation.names import find_id_error, find_name_error, find_unicode_scripts, to_identity_key
 
 
 @pytest.mark.parametrize(
@@ -46,6 +46,16 @@ def test_names_in_look_alike_forms_are_rejected(name: str, rule: str) -> None:
     message = find_name_error(name)
     assert message is not None
     assert rule in message
+
+
+@pytest.mark.parametrize(
+    ("text", "rule"),
+    [(".", "must not be ."), ("..", "must not be ."), ("a%2fb", "%2F"), ("%2F", "%2F"), ("a\n", "U+000A")],
+)
+def test_ids_that_an_address_cannot_contain_are_rejected(text: str, rule: str) -> None:
+    """An id that clients or hosts change in the path of a URL is rejected; a slash and other escapes are allowed."""
+    assert rule in str(find_id_error(text))
+    assert find_id_error("a/b %20%25") is None
 
 
 @given(st.text(max_size=20))

@@ -33,6 +33,9 @@ from shared.runtime import Runtime
 PAGE_BYTES: Final = 8 * 1024 * 1024
 """Size in bytes after which a page of documents ends, even if it has fewer documents than requested."""
 
+_POSITION_KIB: Final = 3
+"""Maximum size of a page's position; as a continuation token it is part of a URL, which has 8 KiB at most on Azure."""
+
 type Item = Mapping[str, Any]
 type Items = list[Item]
 type FindOutcome = Callable[[Item | None, bool], str | None]
@@ -149,7 +152,13 @@ class CosmosDocumentStore:
             options = {} if partition is None else {"partition_key": partition}
             count_reply = self._usage.count_reply
             return await query_page(
-                container, "SELECT * FROM c", after, max_item_count=count, response_hook=count_reply, **options
+                container,
+                "SELECT * FROM c",
+                after,
+                max_item_count=count,
+                continuation_token_limit=_POSITION_KIB,
+                response_hook=count_reply,
+                **options,
             )
 
         try:

@@ -250,3 +250,15 @@ def test_accounts_are_parsed_from_their_setting() -> None:
     assert read["mes"] == DataAccount("https://mes-1.documents.azure.com:443/", "s-1", "plant", "mes-1")
     with pytest.raises(ValueError, match="mes"):
         parse_data_accounts("mes=mes-1", "documents.azure.com")
+
+
+async def test_the_position_of_a_page_is_limited(server: CosmosServer, store: CosmosDocumentStore) -> None:
+    """Each request for a page limits the size of the next position, which becomes a part of a URL."""
+    await store.create(LINE, NEW, build_document_text(NEW))
+    server.requests.clear()
+    page = await store.list(LINE, "l1", 1, None, all_partitions=False)
+    assert page.next_position is not None
+    await store.list(LINE, "l1", 1, page.next_position, all_partitions=False)
+    await store.list(LINE, "l1", 1, None, all_partitions=True)
+    sent = server.requests.list_by_operation("query")
+    assert {each.request.read_header("x-ms-documentdb-responsecontinuationtokenlimitinkb") for each in sent} == {"3"}

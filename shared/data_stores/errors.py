@@ -13,6 +13,21 @@ def build_document_exists_error() -> WorkspaceError:
     return WorkspaceError(Kind.CONFLICT, "DOCUMENT_EXISTS", "A document with this id and partition key already exists.")
 
 
+def build_unique_key_error() -> WorkspaceError:
+    """Build the error for a document whose values of a unique key of the container belong to another document."""
+    detail = "Another document of this partition has the same values in a unique key of the container."
+    return WorkspaceError(Kind.CONFLICT, "UNIQUE_KEY_CONFLICT", detail)
+
+
+def build_partition_full_error() -> WorkspaceError:
+    """Build the error for a partition of a container that accepts no more data."""
+    detail = (
+        "The documents with this partition key have reached the size limit of the Cosmos DB account;"
+        " delete some of them, or use another partition key."
+    )
+    return WorkspaceError(Kind.STORAGE_FULL, "PARTITION_FULL", detail)
+
+
 def build_container_exists_error() -> WorkspaceError:
     """Build the error for a container name that is already used."""
     detail = "A container with this name already exists in the database or in the workspace's catalog."

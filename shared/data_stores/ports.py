@@ -60,7 +60,7 @@ class DocumentStore(Protocol):
             text: the document as JSON.
 
         Raises:
-            WorkspaceError: CONFLICT ``DOCUMENT_EXISTS``.
+            WorkspaceError: CONFLICT ``DOCUMENT_EXISTS`` or ``UNIQUE_KEY_CONFLICT``; STORAGE_FULL ``PARTITION_FULL``.
         """
         ...
 
@@ -74,7 +74,8 @@ class DocumentStore(Protocol):
             if_match: required ETag of the stored document; None for any.
 
         Raises:
-            WorkspaceError: NOT_FOUND ``DOCUMENT_NOT_FOUND``; PRECONDITION_FAILED ``PRECONDITION_FAILED``.
+            WorkspaceError: NOT_FOUND ``DOCUMENT_NOT_FOUND``; PRECONDITION_FAILED ``PRECONDITION_FAILED``; CONFLICT
+                ``UNIQUE_KEY_CONFLICT``; STORAGE_FULL ``PARTITION_FULL``.
         """
         ...
 
@@ -82,7 +83,7 @@ class DocumentStore(Protocol):
         """Delete a document.
 
         Raises:
-            WorkspaceError: the same errors as :meth:`replace`.
+            WorkspaceError: NOT_FOUND ``DOCUMENT_NOT_FOUND``; PRECONDITION_FAILED ``PRECONDITION_FAILED``.
         """
         ...
 

@@ -272,6 +272,12 @@ ERROR_CODES: Final[Mapping[str, ErrorCode]] = {
     ),
     "DOCUMENT_NOT_FOUND": _build_error_code("The table has no document with this id and partition key.", 404),
     "DOCUMENT_EXISTS": _build_error_code("A document with this id and partition key exists.", 409),
+    "UNIQUE_KEY_CONFLICT": _build_error_code(
+        "Another document of the partition has the same values in a unique key of the container.", 409
+    ),
+    "PARTITION_FULL": _build_error_code(
+        "The documents with this partition key have reached the size limit of the Cosmos DB account.", 507
+    ),
     "DOCUMENT_TOO_LARGE": _build_error_code("The document is larger than 2,000,000 bytes.", 413),
     "PRECONDITION_REQUIRED": _build_error_code(
         "Applying a workspace document needs the `planTag` of a plan in `If-Match`.", 428

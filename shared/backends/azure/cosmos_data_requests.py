@@ -2,15 +2,16 @@
 
 from collections.abc import Awaitable, Callable, Mapping
 from http import HTTPStatus
-from typing import Any, Final
+from typing import Final
 
 from azure.core.exceptions import AzureError, ClientAuthenticationError
-from azure.cosmos.exceptions import CosmosHttpResponseError
 
 from shared.backends.azure.cosmos_requests import (
     CosmosUsage,
+    is_behind_session,
     is_transient,
     is_unsent_request_error,
+    read_sub_status,
     read_throttle_delay,
 )
 from shared.conditional_requests import build_precondition_failed_error
@@ -19,9 +20,11 @@ from shared.data_stores.errors import (
     build_data_plane_forbidden_error,
     build_document_not_found_error,
     build_outcome_unknown_error,
+    build_partition_full_error,
     build_store_unavailable_error,
     build_table_not_found_error,
     build_throttled_error,
+    build_unique_key_error,
 )
 from shared.errors import Kind, WorkspaceError
 from shared.observability import logs
@@ -36,6 +39,9 @@ _NO_CONTAINER: Final = 1003
 _REGION_SUB_STATUSES: Final = frozenset({3, 1008})
 """Cosmos DB sub-statuses of status 403 that concern the account's regions and not access rights."""
 
+_PARTITION_FULL: Final = 1014
+"""Cosmos DB sub-status of status 403: the documents of a partition key have reached their maximum size."""
+
 _LOG = logs.get_logger("cosmos")
 
 
@@ -47,16 +53,13 @@ def read_http_status(error: Exception) -> int | None:
 
 _CERTAIN: Final[Mapping[int, Callable[[Exception], WorkspaceError]]] = {
     HTTPStatus.TOO_MANY_REQUESTS: lambda error: build_throttled_error(read_throttle_delay(error) or 0),
-    HTTPStatus.FORBIDDEN: lambda error: (
-        build_store_unavailable_error()
-        if _read_sub_status(error) in _REGION_SUB_STATUSES
-        else build_data_plane_forbidden_error()
-    ),
+    HTTPStatus.FORBIDDEN: lambda error: _build_forbidden_error(read_sub_status(error)),
     HTTPStatus.UNAUTHORIZED: lambda _: build_data_plane_forbidden_error(),
     HTTPStatus.REQUEST_ENTITY_TOO_LARGE: lambda _: build_document_too_large_error(),
     HTTPStatus.NOT_FOUND: lambda error: (
-        build_table_not_found_error() if _read_sub_status(error) == _NO_CONTAINER else build_document_not_found_error()
+        build_table_not_found_error() if read_sub_status(error) == _NO_CONTAINER else build_document_not_found_error()
     ),
+    HTTPStatus.CONFLICT: lambda _: build_unique_key_error(),
     HTTPStatus.PRECONDITION_FAILED: lambda _: build_precondition_failed_error(),
     HTTPStatus.BAD_REQUEST: lambda _: _build_invalid_document_error(),
 }
@@ -65,8 +68,11 @@ _CERTAIN: Final[Mapping[int, Callable[[Exception], WorkspaceError]]] = {
 def error_from_rejection(error: Exception) -> WorkspaceError | None:
     """Return the error to raise for a failed request that certainly changed nothing in the account.
 
-    Return None if the request may have changed something.
+    Return None if the request may have changed something. A conflict is taken for one of a unique key; the creation of
+    a document checks first whether its id exists.
     """
+    if is_behind_session(error):
+        return None
     create_error = _CERTAIN.get(read_http_status(error) or 0)
     if create_error is not None:
         return create_error(error)
@@ -154,9 +160,10 @@ async def wait_with_backoff(failures: int, min_seconds: float, runtime: Runtime)
     await runtime.sleep(min_seconds + runtime.uniform(0, longest))
 
 
-def _read_sub_status(error: Exception) -> int:
-    found: Any = getattr(error, "sub_status", None) if isinstance(error, CosmosHttpResponseError) else None
-    return int(found or 0)
+def _build_forbidden_error(sub_status: int) -> WorkspaceError:
+    if sub_status in _REGION_SUB_STATUSES:
+        return build_store_unavailable_error()
+    return build_partition_full_error() if sub_status == _PARTITION_FULL else build_data_plane_forbidden_error()
 
 
 def _build_invalid_document_error() -> WorkspaceError:

@@ -25,6 +25,7 @@ from shared.data_stores.errors import (
     build_document_exists_error,
     build_document_not_found_error,
     build_outcome_unknown_error,
+    build_unique_key_error,
 )
 from shared.data_stores.models import DocumentKey, DocumentPage, Missing, PartitionValue, StoredDocument, Table
 from shared.errors import Kind, WorkspaceError, invalid
@@ -73,13 +74,28 @@ class CosmosDocumentStore:
                     return str((await container.create_item(marked, response_hook=self._usage.count_reply))["_etag"])
                 except FAILURES as error:
                     if read_http_status(error) == HTTPStatus.CONFLICT and not retries.uncertain:
-                        raise build_document_exists_error() from error
+                        raise await self._find_conflict(container, key) from error
                     await retries.wait_after_failure(error, conditional=True)
                 found = await self._read_after_uncertain_write(container, key)
                 if found is not None and found.get(WRITE_MARK) == marked[WRITE_MARK]:
                     return str(found["_etag"])
                 if found is not None:
                     raise build_document_exists_error()
+
+    async def _find_conflict(self, container: ContainerProxy, key: DocumentKey) -> WorkspaceError:
+        """Return the error for a new document that the account rejected with 409; the reply does not name the cause."""
+        # Without a unique key only the id can conflict, even if the read does not find the document yet.
+        if await self._read_item(container, key) is None and await self._has_unique_keys(container):
+            return build_unique_key_error()
+        return build_document_exists_error()
+
+    async def _has_unique_keys(self, container: ContainerProxy) -> bool:
+        async def request_properties() -> Item:
+            found: Item = await container.read(response_hook=self._usage.count_reply)
+            return found
+
+        properties = await retry_read(request_properties, self._usage, self._runtime)
+        return bool((properties.get("uniqueKeyPolicy") or {}).get("uniqueKeys"))
 
     async def replace(self, table: Table, key: DocumentKey, text: bytes, if_match: str | None) -> str:
         marked = _parse_and_add_write_id(text, self._runtime)

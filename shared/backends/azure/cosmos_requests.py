@@ -36,6 +36,8 @@ _REJECTED: Final = frozenset(
 )
 _FIRST_SERVER_ERROR: Final = 500
 _TRANSIENT: Final = frozenset({HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.GONE, HTTPStatus.TOO_MANY_REQUESTS, _RETRY_WITH})
+_SESSION_NOT_AVAILABLE: Final = 1002
+"""Cosmos DB sub-status of status 404: the replica has not yet received what this client wrote or read before."""
 _LEAST_THROTTLE_SECONDS: Final = 0.005
 _LOG = logs.get_logger("cosmos")
 
@@ -120,7 +122,7 @@ async def retry_read[T](read: Callable[[], Awaitable[T]], usage: CosmosUsage, ru
         try:
             return await read()
         except CosmosHttpResponseError as error:
-            if error.status_code == HTTPStatus.NOT_FOUND:
+            if error.status_code == HTTPStatus.NOT_FOUND and not is_behind_session(error):
                 raise
             await retries.wait_after_failure(error)
         except (AzureError, OSError, TimeoutError) as error:
@@ -206,7 +208,22 @@ def is_transient(error: Exception) -> bool:
     if isinstance(error, ClientAuthenticationError):
         return False
     status: Any = getattr(error, "status_code", None)
-    return status is None or status in _TRANSIENT or status >= _FIRST_SERVER_ERROR
+    return status is None or status in _TRANSIENT or status >= _FIRST_SERVER_ERROR or is_behind_session(error)
+
+
+def is_behind_session(error: Exception) -> bool:
+    """Return whether the replica that replied is behind the client's session, so that 404 does not prove absence.
+
+    The SDK does not repeat such a request without endpoint discovery.
+    """
+    is_missing = isinstance(error, CosmosHttpResponseError) and error.status_code == HTTPStatus.NOT_FOUND
+    return is_missing and read_sub_status(error) == _SESSION_NOT_AVAILABLE
+
+
+def read_sub_status(error: Exception) -> int:
+    """Return the Cosmos DB sub-status of a failed request; 0 if there is none."""
+    found: Any = getattr(error, "sub_status", None) if isinstance(error, CosmosHttpResponseError) else None
+    return int(found or 0)
 
 
 def is_unsent_request_error(error: Exception) -> bool:

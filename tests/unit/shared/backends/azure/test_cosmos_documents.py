@@ -6,11 +6,13 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
 import pytest
+from azure.cosmos import PartitionKey
 from azure.cosmos.aio import CosmosClient
 
 from emulators.cosmos import AccountOptions, CosmosServer, FaultKind, InjectedFault
 from emulators.cosmos.faults import build_random_faults
 from shared.backends.azure.cosmos_data_accounts import DataAccount, DataAccounts, parse_data_accounts
+from shared.backends.azure.cosmos_data_requests import ATTEMPTS
 from shared.backends.azure.cosmos_documents import CosmosDocumentStore
 from shared.data_stores.models import AccountContainer, DatabaseAddress, DocumentKey, Table
 from shared.errors import Kind, WorkspaceError
@@ -55,12 +57,14 @@ OUTLASTED: dict[str, dict[str, Any]] = {
     "drop in reply": {"kind": FaultKind.DROP_IN_REPLY},
     "late": {"kind": FaultKind.DELAY, "seconds": 0.4},
     "late reply": {"kind": FaultKind.DELAY_AFTER_COMMIT, "seconds": 0.4},
+    "404/1002": _build_fault(404, 1002) | {"retry_after_ms": 1},
     **{f"{status}": _build_fault(status) | {"retry_after_ms": 1} for status in (408, 410, 449, 500, 503)},
     **{f"{status} after": _build_fault(status, kind=AFTER) | {"retry_after_ms": 1} for status in (408, 500, 503)},
 }
 REFUSED = {
     "429": (_build_fault(429, 3200), "THROTTLED"),
     "403": (_build_fault(403, 5300), "DATA_PLANE_FORBIDDEN"),
+    "403/1014": (_build_fault(403, 1014), "PARTITION_FULL"),
     "401": (_build_fault(401), "DATA_PLANE_FORBIDDEN"),
     "413": (_build_fault(413), "DOCUMENT_TOO_LARGE"),
     "403/3": (_build_fault(403, 3), "DATA_STORE_UNAVAILABLE"),
@@ -159,6 +163,53 @@ async def test_a_write_followed_by_another_change_has_an_unknown_result(
         with pytest.raises(WorkspaceError) as caught:
             await writing
     assert (caught.value.kind, caught.value.code) == (Kind.UNAVAILABLE, UNKNOWN)
+
+
+@pytest.mark.parametrize("operation", ["read_item", "query", "read_container"])
+async def test_a_replica_behind_the_session_does_not_prove_absence(server: CosmosServer, operation: str) -> None:
+    """A read that is answered 404/1002 is repeated; if that does not help, the store is unavailable."""
+    async with open_document_store(server) as store:
+        await store.create(LINE, KEY, build_document_text(KEY))
+    behind = _build_fault(404, 1002) | {"retry_after_ms": 1}
+    for times, code in ((2, None), (ATTEMPTS, "DATA_STORE_UNAVAILABLE")):
+        async with open_document_store(server) as store:
+            fault = _inject_fault(server, operation, behind, times)
+            call = _list_documents(store) if operation == "query" else store.read(LINE, KEY)
+            if code is None:
+                assert await call
+            else:
+                with pytest.raises(WorkspaceError) as caught:
+                    await call
+                assert caught.value.code == code
+            assert fault.applied == times
+
+
+async def _list_documents(store: CosmosDocumentStore) -> tuple[bytes, ...]:
+    return tuple((await store.list(LINE, "l1", 10, None, all_partitions=False)).texts)
+
+
+async def test_a_conflict_with_a_unique_key_has_its_own_code(server: CosmosServer) -> None:
+    """A new document is rejected as existing only if its id exists, and a violated unique key is reported at once."""
+    table = Table(PLACE, AccountContainer("unique", "/line"))
+    async with CosmosClient(server.endpoint, server.key) as client:
+        keys: Any = {"uniqueKeys": [{"paths": ["/n"]}]}
+        database = client.get_database_client(PLACE.database)
+        await database.create_container("unique", PartitionKey("/line"), unique_key_policy=keys)
+    async with open_document_store(server) as store:
+        etag = await store.create(table, KEY, build_document_text(KEY, 1))
+        await store.create(table, NEW, build_document_text(NEW, 2))
+        third = DocumentKey("third", "l1")
+        calls: list[tuple[str, Awaitable[object]]] = [
+            ("DOCUMENT_EXISTS", store.create(table, KEY, build_document_text(KEY, 3))),
+            ("UNIQUE_KEY_CONFLICT", store.create(table, third, build_document_text(third, 2))),
+            ("UNIQUE_KEY_CONFLICT", store.replace(table, KEY, build_document_text(KEY, 2), None)),
+            ("UNIQUE_KEY_CONFLICT", store.replace(table, KEY, build_document_text(KEY, 2), etag)),
+        ]
+        for code, call in calls:
+            with pytest.raises(WorkspaceError) as caught:
+                await call
+            assert (caught.value.kind, caught.value.code) == (Kind.CONFLICT, code)
+        assert server.requests.count_by_operation()["replace_item"] == 2
 
 
 async def test_endless_faults_end_the_attempts(

@@ -216,6 +216,7 @@ READ_FAULTS = [
     InjectedFault(FaultKind.DELAY, seconds=0.5),
     InjectedFault(FaultKind.PARTIAL_PAGE, page_size=1),
     InjectedFault(FaultKind.PARTIAL_PAGE, page_size=0),
+    InjectedFault(FaultKind.STATUS, status=404, substatus=1002, retry_after_ms=1),
     *(InjectedFault(FaultKind.STATUS, status=status, retry_after_ms=1) for status in (408, 410, 429, 449, 500, 503)),
 ]
 
@@ -239,6 +240,7 @@ async def test_reads_are_repeated_after_transient_faults(
             _is_read,
             times=2,
             status=fault.status,
+            substatus=fault.substatus,
             retry_after_ms=1,
             seconds=fault.seconds,
             page_size=fault.page_size,

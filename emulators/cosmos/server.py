@@ -1,6 +1,7 @@
 """Cosmos DB test server: an ASGI application, and an HTTP server that runs in a thread of the test process."""
 
 import asyncio
+import itertools
 import socket
 import struct
 import threading
@@ -17,7 +18,7 @@ from emulators.cosmos.account import AccountOptions
 from emulators.cosmos.faults import FaultInjector, FaultKind, InjectedFault
 from emulators.cosmos.request_log import RequestLog
 from emulators.cosmos.service import DEFAULT_KEY, CosmosService, build_injected_error
-from emulators.cosmos.wire import MAX_BYTES, CosmosReply, CosmosRequest, get_operation_name
+from emulators.cosmos.wire import ITEM_WRITES, MAX_BYTES, CosmosError, CosmosReply, CosmosRequest, get_operation_name
 
 type Scope = MutableMapping[str, Any]
 type Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -25,6 +26,9 @@ type Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
 _DROPS = (FaultKind.DROP_BEFORE_COMMIT, FaultKind.DROP_AFTER_COMMIT)
 _START_SECONDS = 10.0
+_WRITE_FORBIDDEN = 3
+_connection_numbers = itertools.count(1)
+"""Numbers of the connections to all servers of this process, in the order in which they were opened."""
 
 
 class CosmosApp:
@@ -40,13 +44,21 @@ class CosmosApp:
         self.latency = latency
         self.faults = FaultInjector()
         self.requests = RequestLog()
+        self._first_connection = 0
+
+    def move_write_region(self) -> None:
+        """Move the write region: writes over connections that are open now get status 403 with sub-status 3.
+
+        New connections reach the new write region, as after a failover that changes the address of the account.
+        """
+        self._first_connection = next(_connection_numbers)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request (ASGI 3)."""
         request = await _read_request(scope, receive)
         started = time.perf_counter()
         fault = self.faults.select_fault(request)
-        reply = await self._execute_with_fault(request, fault)
+        reply = await self._execute_with_fault(request, fault, scope["connection_number"])
         if reply is None:
             self.requests.add(request, 0, 0, fault.kind if fault else None)
             _drop_connection(scope, reset=bool(fault and fault.reset))
@@ -56,7 +68,9 @@ class CosmosApp:
         self.requests.add(request, reply.status, substatus, fault.kind if fault else None)
         await _send_reply(send, reply, scope if fault and fault.kind is FaultKind.DROP_IN_REPLY else None)
 
-    async def _execute_with_fault(self, request: CosmosRequest, fault: InjectedFault | None) -> CosmosReply | None:
+    async def _execute_with_fault(
+        self, request: CosmosRequest, fault: InjectedFault | None, connection_number: int
+    ) -> CosmosReply | None:
         """Execute a request, possibly with an injected fault.
 
         Return the reply, or None if the connection must be dropped.
@@ -67,6 +81,9 @@ class CosmosApp:
             await asyncio.sleep(fault.seconds)
         if fault is not None and fault.kind is FaultKind.DROP_BEFORE_COMMIT:
             return None
+        if request.operation in ITEM_WRITES and connection_number < self._first_connection:
+            message = "The requested operation cannot be performed at this region"
+            return CosmosError(403, message, _WRITE_FORBIDDEN).build_reply()
         reply = self.service.execute(request, fault)
         if fault is not None and fault.kind is FaultKind.DELAY_AFTER_COMMIT:
             await asyncio.sleep(fault.seconds)
@@ -119,10 +136,15 @@ def _drop_connection(scope: Scope, *, reset: bool) -> None:
 
 
 class _Protocol(HttpToolsProtocol):
-    """uvicorn's HTTP protocol, which adds the connection to the ASGI scope so that a fault can drop it."""
+    """uvicorn's HTTP protocol, which adds the connection and its number to the ASGI scope for faults."""
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # uvicorn's own type
+        super().connection_made(transport)
+        self._number = next(_connection_numbers)
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
+        self.scope["connection_number"] = self._number  # type: ignore[typeddict-unknown-key]  # the app's own key
         self.scope["connection"] = self.transport  # type: ignore[typeddict-unknown-key]  # the app's own key
 
 
@@ -190,6 +212,10 @@ class CosmosServer:
     def faults(self) -> FaultInjector:
         """Faults that tests inject into requests."""
         return self.app.faults
+
+    def move_write_region(self) -> None:
+        """Move the write region; see :meth:`CosmosApp.move_write_region`."""
+        self.app.move_write_region()
 
     @property
     def requests(self) -> RequestLog:

@@ -14,6 +14,7 @@ from shared.backends.azure.cosmos_requests import (
     read_sub_status,
     read_throttle_delay,
 )
+from shared.backends.azure.cosmos_transport import REGION_SUB_STATUSES
 from shared.conditional_requests import build_precondition_failed_error
 from shared.data_stores.document_rules import build_document_too_large_error
 from shared.data_stores.errors import (
@@ -36,9 +37,6 @@ FIRST_BACKOFF_SECONDS: Final = 0.01
 LONGEST_BACKOFF_SECONDS: Final = 1.0
 
 _NO_CONTAINER: Final = 1003
-_REGION_SUB_STATUSES: Final = frozenset({3, 1008})
-"""Cosmos DB sub-statuses of status 403 that concern the account's regions and not access rights."""
-
 _PARTITION_FULL: Final = 1014
 """Cosmos DB sub-status of status 403: the documents of a partition key have reached their maximum size."""
 
@@ -161,7 +159,7 @@ async def wait_with_backoff(failures: int, min_seconds: float, runtime: Runtime)
 
 
 def _build_forbidden_error(sub_status: int) -> WorkspaceError:
-    if sub_status in _REGION_SUB_STATUSES:
+    if sub_status in REGION_SUB_STATUSES:
         return build_store_unavailable_error()
     return build_partition_full_error() if sub_status == _PARTITION_FULL else build_data_plane_forbidden_error()
 

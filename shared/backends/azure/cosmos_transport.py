@@ -1,13 +1,23 @@
-"""HTTP transport to Cosmos DB that sends each request once and records a trace span for the request."""
+"""HTTP transport to Cosmos DB that sends each request once and records a trace span for the request.
 
+The transport leaves a region that rejects writes: it closes its connections, so that the next ones look up the address
+of the account again.
+"""
+
+import asyncio
 from collections.abc import Mapping
 from contextlib import nullcontext
+from http import HTTPStatus
 from typing import Final
 
 import aiohttp
+from aiohttp.client_proto import ResponseHandler
 from azure.core.pipeline.transport import AioHttpTransport
 
+from shared.observability import logs
 from shared.observability.tracing import find_current_span_context, open_call_span, record_dependency_reply
+
+_LOG = logs.get_logger("cosmos")
 
 
 def create_single_try_transport() -> AioHttpTransport:
@@ -16,13 +26,60 @@ def create_single_try_transport() -> AioHttpTransport:
     By default, aiohttp repeats a PUT or DELETE if a reused connection closes without a reply. The second request would
     conflict with the first one (412), or find that the item is already deleted (404).
     """
+    connector = RegionConnector()
     session = aiohttp.ClientSession(
+        connector=connector,
         trust_env=True,
         cookie_jar=aiohttp.DummyCookieJar(),
         auto_decompress=False,
-        middlewares=(trace_request, _send_and_convert_lost_connection_error),
+        middlewares=(trace_request, connector.leave_rejecting_region, _send_and_convert_lost_connection_error),
     )
     return AioHttpTransport(session=session)
+
+
+REGION_SUB_STATUSES: Final = frozenset({3, 1008})
+"""Cosmos DB sub-statuses of status 403 that concern the account's regions: no write region, or not in this region."""
+
+_RENEWAL_SECONDS: Final = 1.0
+
+
+class RegionConnector(aiohttp.TCPConnector):
+    """Connections to one account, which are all replaced if a region rejects a request.
+
+    The name of the account follows the write region after a failover, but an open connection does not. A connection
+    that is always in use would stay with the earlier region.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._renewed_at = -_RENEWAL_SECONDS
+
+    async def leave_rejecting_region(
+        self, request: aiohttp.ClientRequest, handler: aiohttp.ClientHandlerType
+    ) -> aiohttp.ClientResponse:
+        """Send a request; if its region no longer accepts it, replace all connections (aiohttp middleware)."""
+        reply = await handler(request)
+        if reply.status == HTTPStatus.FORBIDDEN and _read_sub_status(reply) in REGION_SUB_STATUSES:
+            self._renew_connections(asyncio.get_running_loop().time())
+        return reply
+
+    def _renew_connections(self, now: float) -> None:
+        """Close idle connections, close the others after their replies, and forget the address of the account.
+
+        This happens at most once a second, because the address can change long after the first rejection.
+        """
+        if now - self._renewed_at < _RENEWAL_SECONDS:
+            return
+        self._renewed_at = now
+        _LOG.warning("a region of Cosmos DB rejects requests; the connections to it are replaced")
+        self.clear_dns_cache()
+        for connection in self._acquired:
+            # A connection that is being opened is not a ResponseHandler yet.
+            if isinstance(connection, ResponseHandler):
+                connection.force_close()
+        for pool in self._conns.values():
+            for connection, _ in pool:
+                connection.close()
 
 
 async def _send_and_convert_lost_connection_error(
@@ -35,6 +92,11 @@ async def _send_and_convert_lost_connection_error(
     except (aiohttp.ClientOSError, aiohttp.ServerDisconnectedError) as error:
         # aiohttp repeats requests after these two errors, but not after their base class.
         raise aiohttp.ClientConnectionError("the connection to Cosmos DB was lost") from error
+
+
+def _read_sub_status(reply: aiohttp.ClientResponse) -> int:
+    text = reply.headers.get("x-ms-substatus", "")
+    return int(text) if text.isdecimal() else 0
 
 
 SYSTEM: Final = "azure.cosmosdb"

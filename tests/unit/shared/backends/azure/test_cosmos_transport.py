@@ -1,6 +1,8 @@
-"""Tests of the trace spans of Cosmos DB requests."""
+"""Tests of the transport to Cosmos DB: trace spans of requests, and connections after a failover."""
 
-from collections.abc import Iterator
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
 
 import pytest
 from opentelemetry.sdk.trace import TracerProvider
@@ -8,11 +10,20 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.trace import SpanKind, StatusCode
 
+from emulators.cosmos import CosmosServer
+from shared.backends.azure.cosmos_account import CosmosAccount
+from shared.backends.azure.cosmos_containers import CONNECTIONS
 from shared.backends.azure.cosmos_credentials import CosmosCredentialStore
+from shared.backends.azure.cosmos_item_store import CosmosItemStore
 from shared.backends.azure.cosmos_transport import build_request_attributes
+from shared.data_stores.models import DocumentKey
+from shared.errors import WorkspaceError
 from shared.observability import tracing
 from tests.adapters.cosmos import COSMOS, open_accounts
+from tests.unit.shared.backends.azure.cosmos_accounts import TABLES, create_tables, open_document_store
+from tests.unit.shared.backends.azure.cosmos_stores import DATABASE, create_database
 
+WRITERS = 4
 ITEMS = "/dbs/workspace/colls/catalog/docs"
 
 
@@ -82,3 +93,58 @@ async def test_request_spans_are_children_of_the_current_span(exporter: InMemory
         assert (told["db.system.name"], told["db.response.status_code"]) == ("azure.cosmosdb", "404")
         assert float(str(told["azure.cosmosdb.operation.request_charge"])) > 0
         assert request.status.status_code is StatusCode.UNSET
+
+
+@asynccontextmanager
+async def open_server_and_store() -> AsyncIterator[tuple[CosmosServer, CosmosItemStore]]:
+    """Open an emulator that needs some time for each request, and a store of items on it."""
+    async with CosmosServer(latency=0.02) as server:
+        await create_database(server)
+        account = CosmosAccount(server.endpoint, DATABASE, key=server.key)
+        try:
+            yield server, CosmosItemStore(account, CONNECTIONS, "CODE", "it", retry_seconds=1)
+        finally:
+            await account.close()
+
+
+async def write_together(store: CosmosItemStore, name: str, *, return_exceptions: bool = False) -> list[object]:
+    """Write several items at once, each over a connection of its own."""
+    writes = (store.put_if_unchanged(None, {"id": f"{name}-{number}"}) for number in range(WRITERS))
+    return list(await asyncio.gather(*writes, return_exceptions=return_exceptions))
+
+
+async def test_connections_leave_a_region_that_rejects_writes() -> None:
+    """After a failover the first rejected write replaces all connections, and later writes reach the new region."""
+    async with open_server_and_store() as (server, store):
+        await write_together(store, "before")
+        server.move_write_region()
+        with pytest.raises(WorkspaceError):
+            await store.put_if_unchanged(None, {"id": "lost"})
+        await write_together(store, "after")
+        statuses = [exchange.status for exchange in server.requests.list_by_operation("batch")]
+        assert statuses == [*[200] * WRITERS, 403, *[200] * WRITERS]
+        assert await store.read("lost", "lost") is None
+
+
+async def test_connections_in_use_leave_the_region_after_their_replies() -> None:
+    """A connection that is in use during a failover is closed after its reply and not used again."""
+    async with open_server_and_store() as (server, store):
+        await write_together(store, "before")
+        server.move_write_region()
+        results = await write_together(store, "lost", return_exceptions=True)
+        assert all(isinstance(result, WorkspaceError) for result in results)
+        await write_together(store, "after")
+
+
+async def test_connections_to_data_stores_leave_a_region_that_rejects_writes() -> None:
+    """Connections to the accounts of data stores follow the write region, too."""
+    async with CosmosServer() as server:
+        await create_tables(server)
+        async with open_document_store(server) as store:
+            table = TABLES["/id"]
+            await store.create(table, DocumentKey("a", "a"), b'{"id": "a"}')
+            server.move_write_region()
+            with pytest.raises(WorkspaceError) as caught:
+                await store.create(table, DocumentKey("b", "b"), b'{"id": "b"}')
+            assert caught.value.code == "DATA_STORE_UNAVAILABLE"
+            await store.create(table, DocumentKey("b", "b"), b'{"id": "b"}')

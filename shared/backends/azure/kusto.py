@@ -265,6 +265,12 @@ def _build_request_properties(query: EngineQuery) -> ClientRequestProperties:
 
 
 RAW_TABLE = "TelemetryRaw"
+INGEST_SECONDS = 180
+"""Time in seconds after which the engine stops a command that ingests a file.
+
+With the margin, this is less than the reservation of an import's connection and the timeout of Azure Functions. The
+engine stops first, so that a repeated command does not run at the same time as the first one.
+"""
 
 
 class KustoTelemetryTable:
@@ -280,22 +286,39 @@ class KustoTelemetryTable:
         locate_file: converts the name of a file's blob to the address from which the engine reads the file: a signed
             URL, or a path for the emulator.
         identity_client_id: client id of the user-assigned identity; empty for the system-assigned identity.
+        ingest_seconds: time in seconds after which the engine stops a command.
+        margin_seconds: seconds that are added to this time for sign-in, connection and reply.
     """
 
     def __init__(
-        self, uri: str, database: str, locate_file: Callable[[str], Awaitable[str]], identity_client_id: str = ""
+        self,
+        uri: str,
+        database: str,
+        locate_file: Callable[[str], Awaitable[str]],
+        identity_client_id: str = "",
+        *,
+        ingest_seconds: float = INGEST_SECONDS,
+        margin_seconds: float = MARGIN_SECONDS,
     ) -> None:
         self._uri = uri
         self._database = database
         self._locate = locate_file
         self._identity_client_id = identity_client_id
+        self._ingest_seconds = ingest_seconds
+        self._margin_seconds = margin_seconds
         self._client: KustoClient | None = None
         self._credential: DefaultAzureCredential | None = None
 
     async def ingest(self, blob: str, tag: str) -> None:
         command = build_ingest_command(await self._locate(blob), tag)
+        properties = ClientRequestProperties()
+        properties.set_option(
+            ClientRequestProperties.request_timeout_option_name, timedelta(seconds=self._ingest_seconds)
+        )
         try:
-            await self._get_or_open_client().execute_mgmt(self._database, command)
+            # The SDK would wait for an hour.
+            async with asyncio.timeout(self._ingest_seconds + self._margin_seconds):
+                await self._get_or_open_client().execute_mgmt(self._database, command, properties)
         except (KustoError, OSError, ValueError, LookupError) as error:
             # The text of the error can contain the signed address of the file.
             _LOG.warning("a file cannot be ingested", extra=logs.fields(tag=tag, error=type(error).__name__))

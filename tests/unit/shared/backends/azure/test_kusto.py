@@ -1,11 +1,13 @@
 """Tests of the query engine adapter with the real Kusto client and prepared replies."""
 
 import json
+from datetime import timedelta
 
 import pytest
 
-from shared.backends.azure.kusto import KustoEngine, KustoTelemetryTable
+from shared.backends.azure.kusto import INGEST_SECONDS, MARGIN_SECONDS, KustoEngine, KustoTelemetryTable
 from shared.errors import WorkspaceError
+from shared.imports.work import LEASE
 from tests.unit.shared.backends.azure.kusto_wire import (
     END,
     PRIMARY,
@@ -42,6 +44,22 @@ async def test_a_query_is_sent_with_its_parameters_and_limits(endpoint: Endpoint
     assert options["query_take_max_records"] == 11
     assert options["servertimeout"] == "0:00:30"
     assert options["query_results_cache_max_age"] == "0:01:00"
+
+
+async def test_the_engine_stops_an_ingestion_before_its_caller(endpoint: Endpoint) -> None:
+    """The engine stops an ingestion before the caller repeats it, and both within the reservation of an import."""
+
+    async def locate_file(blob: str) -> str:
+        return f"/files/{blob}"
+
+    column = {"ColumnName": "ExtentId", "DataType": "Guid", "ColumnType": "guid"}
+    endpoint.set_reply({"Tables": [{"TableName": "Table_0", "Columns": [column], "Rows": []}]})
+    table = KustoTelemetryTable(endpoint.url, "db", locate_file)
+    await table.ingest("rows.parquet", "step-1")
+    await table.close()
+    assert "ingest-by:step-1" in endpoint.asked["csl"]
+    assert json.loads(endpoint.asked["properties"])["Options"]["servertimeout"] == "0:03:00"
+    assert timedelta(seconds=INGEST_SECONDS + MARGIN_SECONDS) < LEASE
 
 
 async def test_an_unreachable_endpoint_is_unavailable(endpoint: Endpoint) -> None:

@@ -17,7 +17,7 @@ from shared.backends.azure.cosmos_data_accounts import DataAccount, DataAccounts
 from shared.backends.azure.event_hubs import EventHubsSender
 from shared.backends.azure.identity import create_app_credential
 from shared.backends.azure.key_vault import Vault, call_vault
-from shared.backends.azure.kusto import KustoEngine
+from shared.backends.azure.kusto import KustoEngine, KustoTelemetryTable
 from shared.backends.azure.web_pubsub import WebPubSub
 from shared.backends.outbound_http import HttpOpenIdProvider
 from shared.data_stores.models import AccountContainer, DatabaseAddress, Table
@@ -132,6 +132,21 @@ async def test_a_query_times_out(silent_server: SilentServer) -> None:
         engine = KustoEngine(silent_server.url, "Telemetry", margin_seconds=SHORT)
         await check_fails(lambda engine=engine: engine.execute(QUERY), "QUERY_TIMEOUT", Kind.TIMEOUT)  # type: ignore[misc]  # bound now
         await engine.close()
+    assert silent_server.connections == 2
+
+
+async def test_the_ingestion_of_a_file_times_out(silent_server: SilentServer) -> None:
+    """If the reply to an ingestion is missing or endless, the ingestion fails after its timeout plus a margin."""
+
+    async def locate_file(_: str) -> str:
+        return "file"
+
+    for silent_server.drips in (False, True):
+        table = KustoTelemetryTable(
+            silent_server.url, "Telemetry", locate_file, ingest_seconds=SHORT, margin_seconds=SHORT
+        )
+        await check_fails(lambda table=table: table.ingest("blob", "tag"), "QUERY_ENGINE_UNAVAILABLE")  # type: ignore[misc]  # bound now
+        await table.close()
     assert silent_server.connections == 2
 
 

@@ -70,6 +70,13 @@ param cosmosMaxThroughput int = 4000
 @description('Further regions for reads and for failover; a serverless account has none. Change them in a separate deployment.')
 param cosmosReadRegions string[] = []
 
+@description('Strong: a write is acknowledged once every region has it, so that the loss of a region loses no acknowledged record. BoundedStaleness: writes are faster and do not wait for other regions, but the loss of the write region can lose the acknowledged records of up to five minutes.')
+@allowed([
+  'Strong'
+  'BoundedStaleness'
+])
+param cosmosConsistency string = 'Strong'
+
 @allowed([
   'Continuous7Days'
   'Continuous30Days'
@@ -304,6 +311,7 @@ module services 'modules/services.bicep' = {
     cosmosMode: cosmosMode
     cosmosMaxThroughput: cosmosMaxThroughput
     cosmosRegions: cosmosRegions
+    cosmosConsistency: cosmosConsistency
     cosmosBackupTier: cosmosBackupTier
     zoneRedundant: zoneRedundant
     protectStores: protectStores

@@ -33,6 +33,7 @@ param simulatorsEnabled = false
 param cosmosMode = 'autoscale'
 param cosmosMaxThroughput = 10000
 param cosmosReadRegions = readRegions == 'none' ? [] : split(empty(readRegions) ? 'northeurope' : readRegions, ',')
+param cosmosConsistency = toLower(readEnvironmentVariable('COSMOS_CONSISTENCY', '')) == 'boundedstaleness' ? 'BoundedStaleness' : 'Strong'
 param cosmosBackupTier = 'Continuous30Days'
 param zoneRedundant = true
 param protectStores = true

@@ -48,8 +48,10 @@ def _compare_containers(templates: Templates, needs: Needs) -> Iterator[str]:
 
 
 def _compare_account(templates: Templates, _: Needs) -> Iterator[str]:
-    properties = templates.find_template("cosmos").find_resource_body("account")["properties"]
-    if properties["consistencyPolicy"]["defaultConsistencyLevel"] not in {"BoundedStaleness", "Strong"}:
+    template = templates.find_template("cosmos")
+    properties = template.find_resource_body("account")["properties"]
+    levels = set(re.findall(r"defaultConsistencyLevel: '(\w+)'", template.text))
+    if levels != {"BoundedStaleness", "Strong"}:
         yield "the app refuses an account of this consistency"
     if properties["enableMultipleWriteLocations"] is not False:
         yield "the app refuses an account with several write regions"

@@ -58,6 +58,7 @@ SITUATIONS: Mapping[str, Situation] = {
         },
     ),
     "restored": Situation("prod", {"COSMOS_NAME": "cosmos-restored", "COSMOS_READ_REGIONS": "none"}),
+    "bounded staleness": Situation("prod", {"COSMOS_CONSISTENCY": "BoundedStaleness"}),
     "other home": Situation("prod", {"AZURE_LOCATION": "northeurope"}),
     "everything": Situation("prod", overrides=EVERYTHING),
     "everything failed over": Situation("prod", {"AZURE_ACTIVE_LOCATION": "northeurope"}, EVERYTHING),

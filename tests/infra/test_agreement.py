@@ -45,7 +45,7 @@ CHANGES = [
     ("modules/event-hubs.bicep", "  'adx'\n", "  'adx'\n  'further'\n"),
     ("modules/data-explorer.bicep", "consumerGroup: 'adx'", "consumerGroup: 'live2'"),
     ("modules/data-storage.bicep", "name: 'downloads'", "name: 'files'"),
-    ("modules/cosmos.bicep", "'BoundedStaleness'", "'Session'"),
+    ("modules/cosmos.bicep", "{ defaultConsistencyLevel: 'Strong' }", "{ defaultConsistencyLevel: 'Session' }"),
     ("modules/cosmos.bicep", "enableMultipleWriteLocations: false", "enableMultipleWriteLocations: true"),
     ("cosmos-containers.json", '"/chain"', '"/chains"'),
     ("cosmos-containers.json", '"/append/?"', '"/appended/?"'),

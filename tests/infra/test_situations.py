@@ -195,9 +195,18 @@ def test_the_number_of_regions_changes_only_the_locations_of_cosmos_db() -> None
     )
     assert one_region["locations"] != two_regions["locations"]
     assert one_region | {"locations": []} == two_regions | {"locations": []}
+
+
+def test_cosmos_db_has_strong_consistency_by_default() -> None:
+    """No acknowledged record is lost with a region, unless COSMOS_CONSISTENCY selects bounded staleness."""
     for name in SITUATIONS:
         policy = find_only_resource(evaluate_situation(name), COSMOS).body["properties"]["consistencyPolicy"]
-        assert (policy["maxStalenessPrefix"], policy["maxIntervalInSeconds"]) == (100000, 300)
+        expected = (
+            {"defaultConsistencyLevel": "BoundedStaleness", "maxStalenessPrefix": 100000, "maxIntervalInSeconds": 300}
+            if name == "bounded staleness"
+            else {"defaultConsistencyLevel": "Strong"}
+        )
+        assert policy == expected
 
 
 @pytest.mark.parametrize("name", SITUATIONS)

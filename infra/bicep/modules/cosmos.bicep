@@ -1,5 +1,5 @@
-// Cosmos DB account for audit chains, catalog, keys and jobs. It has one write region and bounded staleness, because the
-// app rejects any other account.
+// Cosmos DB account for audit chains, catalog, keys and jobs. It has one write region, and strong consistency or
+// bounded staleness, because the app rejects any other account.
 import { textMap } from '../types.bicep'
 
 param name string
@@ -25,6 +25,9 @@ param mode string
 @description('Maximum RU/s that all containers share, with autoscale.')
 param maxThroughput int
 
+@description('Strong, or BoundedStaleness, with which the loss of a region can lose the writes of five minutes.')
+param consistency string
+
 param backupTier string
 
 @description('Name of the app\'s identity, which gets the right to read and write items. The name of the assignment is derived from it, because the object id is known only at run time.')
@@ -36,6 +39,12 @@ param operatorPrincipalId string
 
 // scripts/cosmos_containers.py writes this file from the definitions in the adapters.
 var containers = loadJsonContent('../cosmos-containers.json')
+// Minimum that Cosmos DB accepts for several regions. It is set for one region, too, so that adding a region changes nothing else.
+var boundedStaleness = {
+  defaultConsistencyLevel: 'BoundedStaleness'
+  maxStalenessPrefix: 100000
+  maxIntervalInSeconds: 300
+}
 var contributors = empty(operatorPrincipalId) ? [appIdentityName] : [appIdentityName, operatorPrincipalId]
 
 resource account 'Microsoft.DocumentDB/databaseAccounts@2025-10-15' = {
@@ -46,12 +55,7 @@ resource account 'Microsoft.DocumentDB/databaseAccounts@2025-10-15' = {
   properties: {
     databaseAccountOfferType: 'Standard'
     capabilities: mode == 'serverless' ? [{ name: 'EnableServerless' }] : []
-    consistencyPolicy: {
-      defaultConsistencyLevel: 'BoundedStaleness'
-      // Minimum that Cosmos DB accepts for several regions. It is set for one region, too, so that adding a region changes nothing else.
-      maxStalenessPrefix: 100000
-      maxIntervalInSeconds: 300
-    }
+    consistencyPolicy: consistency == 'BoundedStaleness' ? boundedStaleness : { defaultConsistencyLevel: 'Strong' }
     enableMultipleWriteLocations: false
     // It depends on the mode and not on the number of regions, because Cosmos DB rejects changes of regions and of anything else together.
     enableAutomaticFailover: mode != 'serverless'

@@ -31,6 +31,7 @@ param cosmosMaxThroughput int
 
 @description('Regions of Cosmos DB; the first one accepts writes.')
 param cosmosRegions string[]
+param cosmosConsistency string
 param cosmosBackupTier string
 param zoneRedundant bool
 param protectStores bool
@@ -146,6 +147,7 @@ module cosmos 'cosmos.bicep' = {
     mode: cosmosMode
     maxThroughput: cosmosMaxThroughput
     regions: cosmosRegions
+    consistency: cosmosConsistency
     backupTier: cosmosBackupTier
     zoneRedundant: zoneRedundant
     locked: protectStores

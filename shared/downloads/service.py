@@ -33,10 +33,26 @@ POLL_SECONDS: Final = 0.1
 START_TIMEOUT: Final = timedelta(seconds=30)
 """Time after which a pending job is started again: the process that stored it may have crashed before starting it."""
 
+RESTART_TIMEOUT: Final = timedelta(minutes=5)
+"""Time after which the work of a running job is started again, in case that it has ended without the job.
+
+The orchestrations of a region are lost with it, and so are those of a cleared task hub.
+"""
+
 
 def is_stalled(since: datetime, now: datetime) -> bool:
     """Return whether a job has been pending for too long, or since a time in the future (the clock was set back)."""
     return abs(now - since) > START_TIMEOUT
+
+
+def may_have_stopped(job: Job, since: datetime, now: datetime) -> bool:
+    """Return whether the work of an unfinished job, requested at ``since``, may not be running.
+
+    A runner rejects the start of running work, so that the job can be started again.
+    """
+    if job.status is JobStatus.PENDING:
+        return is_stalled(since, now)
+    return job.status is JobStatus.RUNNING and abs(now - since) > RESTART_TIMEOUT
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,8 +235,8 @@ class DownloadService:
         return AccessRight.KEYS_MANAGE in caller.rights and (await self._catalog()).is_administrator(caller.member_id)
 
     async def restart_if_stalled(self, job: Job, runner: JobRunner) -> None:
-        """Start a job's work again if the job has been pending for too long; otherwise do nothing."""
-        if job.status is JobStatus.PENDING and is_stalled(job.created_at, self._runtime.now()):
+        """Start a job's work again if the work may not be running; otherwise do nothing."""
+        if may_have_stopped(job, job.created_at, self._runtime.now()):
             with contextlib.suppress(WorkspaceError):
                 await runner.start(job.id)
 

@@ -25,7 +25,7 @@ from shared.downloads.models import (
     build_job_not_found_error,
 )
 from shared.downloads.ports import JobRunner, JobStore
-from shared.downloads.service import DownloadService, is_stalled
+from shared.downloads.service import DownloadService, may_have_stopped
 from shared.errors import Kind, WorkspaceError
 from shared.imports.uploads import require_upload
 from shared.observability import logs
@@ -191,9 +191,9 @@ class ImportService:
         await self._downloads.cancel(caller, job_id, runner, kind=JobKind.IMPORT)
 
     async def restart_if_stalled(self, job: Job, runner: JobRunner) -> None:
-        """Start an import's work again if the import has been pending for too long; otherwise do nothing."""
+        """Start an import's work again if the work may not be running; otherwise do nothing."""
         started_at = get_import_request(job).started_at
-        if job.status is JobStatus.PENDING and started_at and is_stalled(started_at, self._runtime.now()):
+        if started_at and may_have_stopped(job, started_at, self._runtime.now()):
             with contextlib.suppress(WorkspaceError):
                 await runner.start(job.id)
 

@@ -10,7 +10,7 @@ from shared.catalog.models import Connection, ConnectionType, Member, Surface
 from shared.catalog.snapshot import Catalog, CatalogEntry
 from shared.downloads.import_request import ImportFormat, ImportMapping, ImportRequest
 from shared.downloads.models import DownloadFormat, Job, JobKind, JobStatus, Part, StoredFile
-from shared.downloads.service import DownloadService, is_stalled, list_file_names
+from shared.downloads.service import DownloadService, is_stalled, list_file_names, may_have_stopped
 from shared.errors import Kind, WorkspaceError
 from shared.fair_use.ports import Purpose
 from shared.runtime import Runtime
@@ -181,6 +181,26 @@ async def test_stalled_job_is_started_at_a_read(download_environment: Environmen
     await download_environment.run(job.id)
     await downloads.restart_if_stalled(await download_environment.load_job(job.id), runner)
     assert runner.started == [job.id]
+
+
+@pytest.mark.parametrize(
+    ("status", "seconds", "expected"),
+    [
+        (JobStatus.PENDING, 30, False),
+        (JobStatus.PENDING, 31, True),
+        (JobStatus.RUNNING, 300, False),
+        (JobStatus.RUNNING, 301, True),
+        (JobStatus.RUNNING, -301, True),
+        (JobStatus.COMPLETED, 301, False),
+        (JobStatus.CANCELLED, 301, False),
+    ],
+)
+async def test_an_old_unfinished_job_is_started_again(
+    download_environment: Environment, status: JobStatus, seconds: int, *, expected: bool
+) -> None:
+    """A running job is started again after five minutes, because its work may have ended without it."""
+    job = await download_environment.store_job(status=status)
+    assert may_have_stopped(job, START, START + timedelta(seconds=seconds)) is expected
 
 
 @pytest.mark.parametrize(("seconds", "expected"), [(-31, True), (-30, False), (0, False), (30, False), (31, True)])

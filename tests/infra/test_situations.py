@@ -443,6 +443,8 @@ def test_the_alert_on_a_broken_chain_does_not_resolve_itself() -> None:
     ).body["properties"]["criteria"]["allOf"][0]["query"]
     # A failing checkpoint is repeated every 15 seconds, and would send an e-mail in every window.
     assert "workspace.checkpoint.failures" not in query
+
+
 @pytest.mark.parametrize(
     ("name", "host"), [("prod", ""), ("failed over", ""), ("everything", "plant.example"), ("azd", "")]
 )

@@ -6,10 +6,11 @@ so that other threads can run between the calls.
 """
 
 import json
+import math
 import re
 from decimal import Decimal
 from json.decoder import scanstring  # type: ignore[attr-defined]  # missing in the stubs
-from typing import Any, Final, override
+from typing import Any, Final, NoReturn, override
 
 import orjson
 
@@ -82,7 +83,18 @@ def may_have_long_integers(text: bytes) -> bool:
     return _LONG in text.translate(_ZEROS) and _BEYOND_64_BIT.search(text) is not None
 
 
-_DECODER = json.JSONDecoder()
+def _reject_non_json_constant(constant: str) -> NoReturn:
+    raise ValueError(f"{constant} is not JSON")
+
+
+def _parse_finite_number(text: str) -> float:
+    number = float(text)
+    if math.isinf(number):
+        raise ValueError("a number is outside the range of a double")
+    return number
+
+
+_DECODER = json.JSONDecoder(parse_constant=_reject_non_json_constant, parse_float=_parse_finite_number)
 _SPACE = re.compile(r"[ \t\n\r]*+")
 _SLICE: Final = 64 * 1024
 """Number of characters that are parsed in one call: those of a short text, or of small elements."""
@@ -93,7 +105,7 @@ _BETWEEN: Final = (("],[", 1), ("},{", 1), (",", 0))
 
 
 def parse_json_in_slices(text: str) -> Any:
-    """Parse a JSON text with the same result as ``json.loads``.
+    """Parse a JSON text (RFC 8259) with the same result as ``json.loads``, but reject NaN and infinite numbers.
 
     Arrays and objects of more than 65,536 characters are parsed in several calls. Only a number or a string is always
     parsed in one call.
@@ -102,7 +114,7 @@ def parse_json_in_slices(text: str) -> Any:
         text: the JSON text.
 
     Raises:
-        ValueError: the text is not JSON.
+        ValueError: the text is not JSON, or has NaN, Infinity or a number outside the range of a double.
         RecursionError: more than about 300 large arrays and objects are nested.
     """
     if len(text) <= _SLICE:
@@ -117,8 +129,8 @@ def _parse_in_one_call(text: str) -> Any:
     try:
         return _parse_complete_text(text)
     except (ValueError, RecursionError):
-        # The fast parser also rejects texts that the other parser accepts, for instance NaN.
-        return json.loads(text)
+        # The fast parser also rejects texts that the other parser accepts, for instance unpaired surrogates.
+        return _DECODER.decode(text)
 
 
 def _parse_value(text: str, at: int) -> tuple[Any, int]:
@@ -186,7 +198,7 @@ def _find_cut(text: str, start: int) -> int:
 def _parse_complete_text(text: str) -> Any:
     encoded = text.encode()
     # The fast parser possibly does not return a number with so many digits exactly.
-    return json.loads(text) if _LONG in encoded.translate(_ZEROS) else orjson.loads(encoded)
+    return _DECODER.decode(text) if _LONG in encoded.translate(_ZEROS) else orjson.loads(encoded)
 
 
 def _parse_object(text: str, at: int) -> tuple[dict[str, Any], int]:

@@ -6,6 +6,7 @@ threads can run. :func:`shared.text_formats.large_json.parse_json_in_slices` is 
 
 import io
 import json
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from itertools import islice
@@ -33,11 +34,29 @@ def serialise_json(value: Any) -> bytes:
         return orjson.dumps(value, option=_OPTIONS, default=long_integer_to_json)
     except TypeError:
         # orjson rejects an `int` beyond 64 bits, which telemetry can contain.
-        return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=_serialise_unknown_type).encode()
+        pass
+    try:
+        return _SLOW_ENCODER.encode(value).encode()
+    except ValueError:
+        return _SLOW_ENCODER.encode(_replace_nonfinite_numbers(value)).encode()
+
+
+def _replace_nonfinite_numbers(value: Any) -> Any:
+    """Return a JSON value with null in the place of NaN and infinities, which JSON does not have."""
+    if isinstance(value, dict):
+        return {name: _replace_nonfinite_numbers(member) for name, member in value.items()}
+    if isinstance(value, list | tuple):
+        return [_replace_nonfinite_numbers(element) for element in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _serialise_unknown_type(value: Any) -> str | int:
     return format_rfc3339(value) if isinstance(value, datetime) else long_integer_to_int(value)
+
+
+_SLOW_ENCODER: Final = json.JSONEncoder(
+    ensure_ascii=False, allow_nan=False, separators=(",", ":"), default=_serialise_unknown_type
+)
 
 
 def serialise_rows(rows: Sequence[Any], text_size: int) -> Iterator[bytes]:
@@ -100,7 +119,17 @@ def _serialise_value(value: Any) -> Iterator[bytes]:
 
 
 def to_json_text(value: Any) -> str:
-    """Convert a JSON value to text as ``json.dumps`` does, without spaces and with unescaped non-ASCII characters."""
+    """Convert a JSON value to text as ``json.dumps`` does, without spaces and with unescaped non-ASCII characters.
+
+    NaN and infinities become null.
+    """
+    try:
+        return _encode_in_parts(value)
+    except ValueError:
+        return _encode_in_parts(_replace_nonfinite_numbers(value))
+
+
+def _encode_in_parts(value: Any) -> str:
     if _count_values(value) <= _MAX_VALUES_PER_CALL:
         return _ENCODER.encode(value)
     # The encoder writes the parts of a value one by one in Python code, which other threads can interrupt.
@@ -109,7 +138,7 @@ def to_json_text(value: Any) -> str:
     return text.getvalue()
 
 
-_ENCODER: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
+_ENCODER: Final = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 
 
 def _count_values(value: Any) -> int:

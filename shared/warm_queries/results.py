@@ -1,5 +1,6 @@
 """Results of KQL queries, and the conversion of the engine's rows to JSON values."""
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -8,12 +9,14 @@ from typing import Any, Final
 from shared.catalog.models import Approval
 from shared.errors import WorkspaceError, invalid
 from shared.text_formats.large_json import parse_json_in_slices
+from shared.text_formats.serialisation import to_json_text
 from shared.warm_queries.ports import Column
 
 AD_HOC: Final = "ad-hoc"
 MAX_DEPTH: Final = 200
 """Maximum nesting of a dynamic value in a result; common JSON libraries cannot parse much deeper values."""
 _NOT_FINITE = frozenset({"NaN", "Infinity", "-Infinity"})
+_ESCAPED_SURROGATE: Final = re.compile(r"\\u[dD][89a-fA-F]")
 _TIME_LENGTH: Final = len("2026-01-05T08:00:00.123456Z")
 
 
@@ -107,17 +110,24 @@ def _convert_bools(cells: Iterable[Any]) -> list[Any]:
 
 
 def _convert_dynamic(cell: Any) -> Any:
+    # Known from replies of Data Explorer in the tests of Microsoft's SDK azure-kusto-python (version 2 of the API):
+    # numbers and texts are JSON numbers and texts, so "123" is a text and 123 a number. Objects and arrays are JSON
+    # (dynamic.json, of 2019) or JSON text (deft.json, of 2018). Assumed: clusters of today may send both forms. A text
+    # that is a JSON object or array is therefore read as one; the reply does not tell whether a device sent it as text.
     if isinstance(cell, dict | list):
         return _require_allowed_nesting(cell)
-    if not isinstance(cell, str):
+    if not isinstance(cell, str) or not cell.startswith(("{", "[")):
         return cell
     try:
         value = parse_json_in_slices(cell)
-        return _require_allowed_nesting(value) if cell.count("[") + cell.count("{") > MAX_DEPTH else value
+        if _ESCAPED_SURROGATE.search(cell):
+            # An unpaired surrogate is not a character; encoding it raises a ValueError.
+            to_json_text(value).encode()
     except RecursionError:
         raise _build_depth_error() from None
     except ValueError:
         return cell
+    return _require_allowed_nesting(value) if cell.count("[") + cell.count("{") > MAX_DEPTH else value
 
 
 def _require_allowed_nesting(value: Any) -> Any:

@@ -28,7 +28,9 @@ VALUES_KQL = """Telemetry
 | where ConnectionLookup == "press"
 | summarize arg_max(Timestamp, Payload) by DeviceId
 | extend level = todouble(Payload.level), even = tolong(Payload.level) % 8 == 0, nothing = todouble(Payload.nothing)
-| project DeviceId, level, even, text = tostring(level), nothing, nan = real(nan), endless = real(+inf), Timestamp"""
+| extend batch = todynamic(iff(DeviceId == "press-0", '"1.1"', '"1.10"')), quoted = todynamic('"9"')
+| project DeviceId, level, even, text = tostring(level), nothing, nan = real(nan), endless = real(+inf), Timestamp,
+    batch, quoted"""
 MANY_KQL = 'range number from 1 to size step 1 | project device = strcat("d-", tostring(number)), number'
 SILENT: dict[str, Any] = {
     "name": "Lathe is silent",
@@ -156,12 +158,19 @@ def test_only_finite_numbers_meet_a_condition(editor: httpx.Client) -> None:
         condition = {"column": "level", "operator": operator, "value": 4}
         alerts = evaluate_disabled_rule(editor, query="values", condition=condition)["alerts"]
         assert sorted(one["labels"]["DeviceId"] for one in alerts if one["wouldFire"]) == devices
-    for column in ("even", "text", "nothing", "nan", "endless", "Timestamp"):
+    for column in ("even", "text", "nothing", "nan", "endless", "Timestamp", "quoted"):
         condition = {"column": column, "operator": "ne", "value": 0.5}
         alerts = evaluate_disabled_rule(editor, query="values", condition=condition)["alerts"]
         assert [(one["value"], one["wouldFire"]) for one in alerts] == [(None, False)] * 3, column
     counted = evaluate_disabled_rule(editor, query="values", condition={"rows": "any"}, groupBy=["even"])["alerts"]
     assert {one["labels"]["even"]: one["value"] for one in counted} == {"true": 2, "false": 1}
+
+
+@pytest.mark.usefixtures("approved_queries")
+def test_different_texts_are_different_groups_of_alerts(editor: httpx.Client) -> None:
+    """Texts in a dynamic column that read like the same number are different labels."""
+    counted = evaluate_disabled_rule(editor, query="values", condition={"rows": "any"}, groupBy=["batch"])["alerts"]
+    assert {one["labels"]["batch"]: one["value"] for one in counted} == {"1.1": 1, "1.10": 2}
 
 
 @pytest.mark.usefixtures("approved_queries")

@@ -1,8 +1,12 @@
 """Tests of warm queries over HTTP."""
 
+import csv
+import io
+import json
 import time
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from tests.service.local_service import Service, check_failing_fields, check_problem, count_rows, wait_until
@@ -230,11 +234,11 @@ def test_csv_and_parquet_replies_contain_the_rows_of_json(service_with_readings:
     """CSV and Parquet replies contain the same rows as JSON; their headers contain the governance properties."""
     client = service_with_readings.create_client("viewer@t")
     address = "/oi-api/warm-queries/newest?p.connection=lathe&limit=3&p.above=6.5"
-    csv = client.get(address, headers={"Accept": "text/csv"})
-    assert csv.headers["content-type"].startswith("text/csv")
-    assert csv.headers["x-query-approved-by"] == "admin@t"
-    assert csv.headers["x-query-approved-at"] == "2026-01-05T08:00:00.000000Z"
-    lines = csv.text.split("\r\n")
+    table = client.get(address, headers={"Accept": "text/csv"})
+    assert table.headers["content-type"].startswith("text/csv")
+    assert table.headers["x-query-approved-by"] == "admin@t"
+    assert table.headers["x-query-approved-at"] == "2026-01-05T08:00:00.000000Z"
+    lines = table.text.split("\r\n")
     assert lines[0] == "Timestamp,DeviceId,MessageId,Payload"
     assert lines[-2].endswith('"{""value"":7}"') or lines[-2].endswith('"{""value"":8}"')
     parquet = client.get(address, headers={"Accept": "application/vnd.apache.parquet"})
@@ -294,6 +298,36 @@ def test_deeply_nested_kql_is_rejected(service: Service, kql: str) -> None:
     reply = service.create_client("editor@t").post("/oi-api/warm-queries", json={"query": kql})
     assert reply.status_code == 400, reply.text
     assert reply.json()["code"] in {"QUERY_INVALID", "QUERY_TOO_LARGE"}
+
+
+TEXTS = ["4E12", "1.10", "true", "null", "NaN", "-Infinity", " 5 ", '"x"', "[NaN]", "5 [bar]"]
+
+
+@pytest.mark.parametrize("number", ["1", "123456789012345678901"], ids=["short", "huge"])
+def test_texts_in_dynamic_columns_stay_texts_in_every_format(service: Service, number: str) -> None:
+    """A text in a dynamic column is the same text in JSON, CSV and Arrow, and JSON is strict."""
+    literal = json.dumps(json.dumps({str(place): text for place, text in enumerate(TEXTS)}))
+    columns = ", ".join(f"c{place} = d['{place}']" for place in range(len(TEXTS)))
+    kql = f"print d = parse_json({literal}), n = parse_json('{number}') | project {columns}, n"
+    client = service.create_client("editor@t")
+
+    def fetch(media_type: str) -> bytes:
+        headers = {"Accept": media_type}
+        reply = client.post("/oi-api/warm-queries", json={"query": kql}, headers=headers)
+        assert reply.status_code == 200, reply.text
+        return reply.content
+
+    [row] = json.loads(fetch("application/json"), parse_constant=reject_constant)["results"]
+    assert list(row.values()) == [*TEXTS, int(number)]
+    [cells] = list(csv.reader(io.StringIO(fetch("text/csv").decode())))[1:]
+    assert cells == [f"'{text}" if text.startswith("-") else text for text in TEXTS] + [number]
+    arrow = pa.ipc.open_stream(fetch("application/vnd.apache.arrow.stream")).read_all()
+    assert [json.loads(column[0].as_py(), parse_constant=reject_constant) for column in arrow] == list(row.values())
+
+
+def reject_constant(constant: str) -> None:
+    """Raise an error for NaN and infinity, which strict JSON does not have."""
+    raise AssertionError(f"{constant} is not JSON")
 
 
 @pytest.mark.parametrize("form", ["application/json", "text/csv", "application/vnd.apache.parquet"])

@@ -144,13 +144,12 @@ def test_invalid_json_after_a_cut_is_rejected(text: str, monkeypatch: pytest.Mon
 
 @pytest.mark.parametrize("size", [2, large_json._SLICE])
 def test_numbers_of_any_length_are_parsed_exactly(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Integers of any length and numbers beyond the range of doubles are parsed as in the standard library."""
+    """Integers of any length are parsed as in the standard library."""
     monkeypatch.setattr(large_json, "_SLICE", size)
     for number in (
         "1234567890123456789",
         "-9223372036854775809",
         "123456789012345678901234567890",
-        "1E400",
         "-0",
         "0.1",
     ):
@@ -158,10 +157,22 @@ def test_numbers_of_any_length_are_parsed_exactly(size: int, monkeypatch: pytest
         assert repr(parse_json_in_slices(text)) == repr(json.loads(text))
 
 
-@pytest.mark.parametrize("text", ["[NaN, -Infinity]", '["\\ud800"]', '{"a": 1, "a": 2}', f"{'[' * 1100}{']' * 1100}"])
+@pytest.mark.parametrize("text", ['["\\ud800"]', '{"a": 1, "a": 2}', f"{'[' * 1100}{']' * 1100}"])
 def test_short_texts_that_only_the_standard_library_accepts_are_parsed(text: str) -> None:
     """A short text that only the parser of the standard library accepts is parsed by that parser."""
     assert repr(parse_json_in_slices(text)) == repr(json.loads(text))
+
+
+@pytest.mark.parametrize("number", ["NaN", "Infinity", "-Infinity", "1E400", "-1e999"])
+@pytest.mark.parametrize("text", ["%s", '{"a": [%s]}', "[[12345678901234567890123, %s], [1], [2]]"])
+@pytest.mark.parametrize("size", [2, large_json._SLICE])
+def test_numbers_that_json_does_not_have_are_rejected(
+    number: str, text: str, size: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """NaN, infinity and numbers beyond the range of doubles are errors, next to integers of any length, too."""
+    monkeypatch.setattr(large_json, "_SLICE", size)
+    with pytest.raises(ValueError, match=r"is not JSON|outside the range of a double"):
+        parse_json_in_slices(text % number)
 
 
 @pytest.mark.parametrize(

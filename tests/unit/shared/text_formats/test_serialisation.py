@@ -36,6 +36,20 @@ def test_a_datetime_is_serialised_with_a_huge_integer() -> None:
     assert json.loads(serialise_json({"at": at, "n": 2**80})) == {"at": "2026-01-01T00:00:00.000000Z", "n": 2**80}
 
 
+@pytest.mark.parametrize("values", [0, 10_000], ids=["large", "small"])
+@pytest.mark.parametrize("number", [float("nan"), float("inf"), float("-inf")])
+def test_numbers_that_json_does_not_have_become_null(
+    number: float, values: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """NaN and infinities become null, next to a huge integer, too, because JSON has no such numbers."""
+    monkeypatch.setattr(serialisation, "_MAX_VALUES_PER_CALL", values)
+    value = {"a": [number, 2**80, {"b": number}], "c": "NaN"}
+    expected = {"a": [None, 2**80, {"b": None}], "c": "NaN"}
+    assert json.loads(serialise_json(value)) == expected
+    assert json.loads(to_json_text(value)) == expected
+    assert json.loads(b"[%b]" % b"".join(serialise_rows([value], 1_000_000))) == [expected]
+
+
 @given(
     st.lists(st.dictionaries(st.text(max_size=5), VALUES, max_size=3), max_size=6),
     SIZES,

@@ -39,7 +39,41 @@ def test_deeper_dynamic_value_is_invalid(cell: object) -> None:
 
 def test_brackets_in_text_do_not_count_as_levels() -> None:
     """Brackets in texts do not count towards the depth of a dynamic value."""
-    assert to_row_objects(COLUMNS, [['"' + "[" * 500 + '"']]) == [{"d": "[" * 500}]
+    assert to_row_objects(COLUMNS, [['["' + "[" * 500 + '"]']]) == [{"d": ["[" * 500]}]
+
+
+@pytest.mark.parametrize(
+    "cell",
+    [
+        *("4E12", "1.10", "007", "9007199254740993", "true", "null", "NaN", "Infinity", "-Infinity", " 5 ", '"x"', ""),
+        *(" [1]", "[1", "{a}", "[NaN]", '{"a":Infinity}', "[1e999]", "[123456789012345678901, -Infinity]"),
+        *('["\\ud800"]', '{"a":"\\uDFFF"}', "[valve 1] open", "{}x"),
+    ],
+)
+def test_text_in_a_dynamic_column_stays_a_text(cell: str) -> None:
+    """A text that is no JSON object or array is returned unchanged, also if it reads like another JSON value."""
+    assert to_row_objects(COLUMNS, [[cell]]) == [{"d": cell}]
+
+
+@pytest.mark.parametrize(
+    ("cell", "value"),
+    [
+        ('{"a":[1,"1.10"]}', {"a": [1, "1.10"]}),
+        ("[]", []),
+        ("[123456789012345678901]", [123456789012345678901]),
+        ('["\\ud83d\\ude00"]', ["\U0001f600"]),
+    ],
+)
+def test_json_text_of_an_object_or_array_is_that_value(cell: str, value: object) -> None:
+    """A text that is a JSON object or array is read as one, because Data Explorer can send these values as text."""
+    assert to_row_objects(COLUMNS, [[cell]]) == [{"d": value}]
+
+
+@pytest.mark.parametrize("cell", [5, 1.5, True, False, None, 2**80])
+def test_numbers_booleans_and_null_in_a_dynamic_column_are_unchanged(cell: object) -> None:
+    """Numbers, booleans and null keep their value and type."""
+    [row] = to_row_objects(COLUMNS, [[cell]])
+    assert row["d"] is cell
 
 
 def test_result_cells_are_converted_by_their_type() -> None:

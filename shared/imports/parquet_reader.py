@@ -5,7 +5,8 @@ Separate from ``uploaded_file`` because each format has its own reader, and this
 
 import io
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import chain
 from typing import Any, Final, NamedTuple
 
@@ -100,6 +101,7 @@ class ParquetReader:
         for row in _to_rows(part.batch):
             collector.number += 1
             try:
+                _require_valid_cells(row)
                 collector.add(self._mapper.convert_row(row))
             except ValueError as error:
                 collector.reject(str(error), json.dumps(row, default=str, ensure_ascii=False))
@@ -186,17 +188,105 @@ def _split_batch(batch: pa.RecordBatch) -> Iterator[_Part]:
     yield _Part(batch.slice(start), total, was_too_large)
 
 
+_YEARS: Final = "times must be within the years 1 to 9999"
+_TIMES_OF_DAY: Final = "times of day must be less than 24 hours"
+_DURATIONS: Final = "durations must be at most 999,999,999 days"
+
+
+@dataclass(frozen=True, slots=True)
+class _InvalidCell:
+    """Cell with a time, time of day or duration that has no Python value.
+
+    Attributes:
+        stored: number in the file; for a nested value a placeholder.
+        rule: the rule that the value breaks.
+    """
+
+    stored: str
+    rule: str
+
+    def __str__(self) -> str:
+        return self.stored
+
+
 def _to_rows(batch: pa.RecordBatch) -> list[dict[str, Any]]:
     """Convert a batch to rows of Python values; times are cut to microseconds, as Python has no nanoseconds."""
-    columns = [_simplify_column(array) for array in batch.columns]
+    columns = [_to_cells(_simplify_column(array)) for array in batch.columns]
     names = batch.schema.names
-    return [dict(zip(names, cells, strict=True)) for cells in zip(*(each.to_pylist() for each in columns), strict=True)]
+    return [dict(zip(names, cells, strict=True)) for cells in zip(*columns, strict=True)]
+
+
+def _to_cells(array: pa.Array) -> list[Any]:
+    """Convert an array to Python values; an array with values that Python does not have is halved to find these."""
+    try:
+        cells: list[Any] = array.to_pylist()
+        if _has_times_of_day(array.type):
+            # Python values would silently be the remainder of the division by 24 hours.
+            array.validate(full=True)
+    except (OverflowError, pa.ArrowInvalid):
+        if len(array) == 1:
+            return [_build_invalid_cell(array[0])]
+        middle = len(array) // 2
+        return _to_cells(array[:middle]) + _to_cells(array[middle:])
+    return cells
+
+
+def _build_invalid_cell(scalar: pa.Scalar) -> _InvalidCell:
+    types = pa.types
+    if types.is_nested(scalar.type):
+        return _InvalidCell("(nested)", f"{_YEARS}, {_TIMES_OF_DAY}, and {_DURATIONS}")
+    is_duration, is_time = types.is_duration(scalar.type), types.is_time(scalar.type)
+    return _InvalidCell(str(scalar.value), _DURATIONS if is_duration else _TIMES_OF_DAY if is_time else _YEARS)
+
+
+def _require_valid_cells(row: Mapping[str, Any]) -> None:
+    for name, cell in row.items():
+        if type(cell) is _InvalidCell:
+            raise ValueError(f"Column `{name[:64]}` has the invalid value {cell}: {cell.rule}.")
 
 
 def _simplify_column(array: pa.Array) -> pa.Array:
-    if pa.types.is_timestamp(array.type):
-        return array.cast(pa.timestamp("us", array.type.tz), safe=False)
-    return array.dictionary_decode() if pa.types.is_dictionary(array.type) else array
+    """Return an array without dictionary, whose times are in microseconds or longer units and in UTC."""
+    if pa.types.is_dictionary(array.type):
+        array = array.dictionary_decode()
+    kind = _simplify_type(array.type)
+    # Only digits of nanoseconds can be lost: units longer than a microsecond remain, as their conversion can overflow.
+    return array if kind == array.type else array.cast(kind, safe=False)
+
+
+def _simplify_type(kind: pa.DataType) -> pa.DataType:
+    types = pa.types
+    if types.is_timestamp(kind):
+        return pa.timestamp("us" if kind.unit == "ns" else kind.unit, kind.tz and "UTC")
+    if types.is_time64(kind):
+        return pa.time64("us")
+    if types.is_duration(kind) and kind.unit == "ns":
+        return pa.duration("us")
+    if types.is_dictionary(kind):
+        value = _simplify_type(kind.value_type)
+        return kind if value == kind.value_type else value
+    return _simplify_nested_type(kind) if types.is_nested(kind) else kind
+
+
+def _simplify_nested_type(kind: pa.DataType) -> pa.DataType:
+    types = pa.types
+    if types.is_struct(kind):
+        return pa.struct([_simplify_field(field) for field in kind])
+    if types.is_map(kind):
+        return pa.map_(_simplify_field(kind.key_field), _simplify_field(kind.item_field))
+    if types.is_fixed_size_list(kind):
+        return pa.list_(_simplify_field(kind.value_field), kind.list_size)
+    if types.is_large_list(kind):
+        return pa.large_list(_simplify_field(kind.value_field))
+    return pa.list_(_simplify_field(kind.value_field)) if types.is_list(kind) else kind
+
+
+def _simplify_field(field: pa.Field) -> pa.Field:
+    return field.with_type(_simplify_type(field.type))
+
+
+def _has_times_of_day(kind: pa.DataType) -> bool:
+    return pa.types.is_time(kind) or any(_has_times_of_day(kind.field(index).type) for index in range(kind.num_fields))
 
 
 def _shorten_message(error: Exception) -> str:

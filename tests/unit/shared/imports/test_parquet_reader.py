@@ -1,6 +1,7 @@
 """Tests of the reader of Parquet files."""
 
 import io
+import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
@@ -70,6 +71,108 @@ def test_local_parquet_times_need_a_zone() -> None:
     assert "set `mapping.timeZone`" in list_rejected_rows(open_file(content))[0][1]
     zoned = list_messages(open_file(content, time_zone="Europe/Berlin"))
     assert zoned[0]["timestamp"] == START - timedelta(hours=1)
+
+
+def build_numbers(numbers: list[int], kind: pa.DataType) -> pa.Array:
+    """Return an array of a temporal type from the numbers that represent its values."""
+    return pa.array(numbers, pa.int32() if kind.bit_width == 32 else pa.int64()).view(kind)
+
+
+LONGEST = 2**63 - 1
+YEARS = "times must be within the years 1 to 9999."
+
+
+@pytest.mark.parametrize(
+    ("kind", "number", "rule"),
+    [
+        (pa.timestamp("ms", "UTC"), LONGEST, YEARS),
+        (pa.timestamp("ms", "UTC"), 2**62, YEARS),
+        (pa.timestamp("ms"), 253_402_300_800_000, YEARS),
+        (pa.timestamp("ms", "UTC"), -62_135_596_800_001, YEARS),
+        (pa.timestamp("us", "UTC"), 2**62, YEARS),
+        (pa.timestamp("us"), -(2**63), YEARS),
+        (pa.date32(), 2**30, YEARS),
+        (pa.date32(), -(2**30), YEARS),
+        (pa.duration("s"), 2**62, "durations must be at most 999,999,999 days."),
+        (pa.duration("ms"), -(2**62), "durations must be at most 999,999,999 days."),
+        (pa.time64("us"), 2**62, "times of day must be less than 24 hours."),
+        (pa.time32("ms"), -5, "times of day must be less than 24 hours."),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("column", ["time", "value"])
+def test_a_value_beyond_the_range_of_times_rejects_its_row(
+    kind: pa.DataType, number: int, rule: str, column: str
+) -> None:
+    """A row with a time, date or duration that Python does not have is rejected; no row gets another time."""
+    numbers = [0] * 10
+    numbers[3] = number
+    reader = open_file(build_file(**{column: build_numbers(numbers, kind)}), time_zone="UTC")
+    rejected = dict(list_rejected_rows(reader))
+    assert rejected[4] == f"Column `{column}` has the invalid value {number}: {rule}"
+    if column == "value":
+        assert list(rejected) == [4]
+
+
+@pytest.mark.parametrize(
+    "kind", [pa.timestamp("us"), pa.timestamp("ms", "UTC"), pa.date32(), pa.duration("ms")], ids=str
+)
+@pytest.mark.parametrize("shape", ["list", "struct", "map"])
+def test_a_nested_value_beyond_the_range_of_times_rejects_its_row(kind: pa.DataType, shape: str) -> None:
+    """A time that Python does not have is found in lists, objects and maps, too."""
+    values = build_numbers([0, 2**30 if kind.bit_width == 32 else 2**62] + [0] * 8, kind)
+    nested = {
+        "list": lambda: pa.ListArray.from_arrays(list(range(11)), values),
+        "struct": lambda: pa.StructArray.from_arrays([values], ["at"]),
+        "map": lambda: pa.MapArray.from_arrays(list(range(11)), pa.array(["at"] * 10), values),
+    }[shape]()
+    [(number, reason)] = list_rejected_rows(open_file(build_file(nested=nested)))
+    assert number == 2
+    assert reason.startswith("Column `nested` has the invalid value (nested): times must be within the years 1 to 9999")
+
+
+def test_the_first_and_last_times_are_read() -> None:
+    """The first and the last microsecond of the years 1 to 9999 are read exactly, in any unit and zone."""
+    for kind, numbers, texts in (
+        (pa.timestamp("ms", "UTC"), [-62_135_596_800_000, 253_402_300_799_999], ["0001-01-01T00:00:00.000000Z"]),
+        (pa.timestamp("us", "Europe/Berlin"), [-62_135_596_800_000_000, 253_402_300_799_999_999], []),
+        (pa.timestamp("us", "No/Zone"), [0, 253_402_300_799_999_999], ["1970-01-01T00:00:00.000000Z"]),
+        (pa.date32(), [-719_162, 2_932_896], ["0001-01-01", "9999-12-31"]),
+    ):
+        content = build_file(value=build_numbers(numbers * 5, kind))
+        reader = open_file(content, columns=("value",))
+        found = [json.loads(each["payload"])["value"] for each in list_messages(reader)[:2]]
+        assert found[: len(texts)] == texts
+        assert list_rejected_rows(reader) == []
+
+
+@pytest.mark.parametrize(
+    ("kind", "text"),
+    [
+        (pa.timestamp("ns", "UTC"), "1970-01-01T00:00:00.000001Z"),
+        (pa.timestamp("ns"), "1970-01-01T00:00:00.000001"),
+        (pa.time64("ns"), "00:00:00.000001"),
+        (pa.duration("ns"), "1e-06s"),
+    ],
+    ids=str,
+)
+def test_nanoseconds_are_cut_in_nested_values_too(kind: pa.DataType, text: str) -> None:
+    """Digits beyond microseconds are cut, alone and in lists, objects and maps."""
+    values = build_numbers([1_999] * 10, kind)
+    content = build_file(
+        alone=values,
+        listed=pa.ListArray.from_arrays(list(range(11)), values),
+        nested=pa.StructArray.from_arrays([values], ["at"]),
+        mapped=pa.MapArray.from_arrays(list(range(11)), pa.array(["at"] * 10), values),
+    )
+    payload = json.loads(list_messages(open_file(content))[0]["payload"])
+    assert payload | {"state": "on"} == {
+        "state": "on",
+        "alone": text,
+        "listed": [text],
+        "nested": {"at": text},
+        "mapped": [["at", text]],
+    }
 
 
 @pytest.mark.parametrize(

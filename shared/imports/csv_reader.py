@@ -2,6 +2,7 @@
 
 import csv
 import io
+import re
 from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import Final, NamedTuple
@@ -125,6 +126,8 @@ STEP_BYTES: Final = 1024 * 1024
 """Bytes of the file per step if rows are converted one by one; the rows take about 20 times as much memory."""
 BULK_STEP_BYTES: Final = 8 * 1024 * 1024
 """Bytes of the file per step if rows are converted in bulk."""
+_QUOTED_TEXT: Final = re.compile(rb'"[^"]*"')
+_LONE_CARRIAGE_RETURN: Final = re.compile(rb"\r(?![\r\n]|\Z)")
 _DELIMITERS: Final = {",": "a comma", ";": "a semicolon", "\t": "a tab", "|": "|"}
 
 
@@ -228,6 +231,9 @@ class CsvReader:
         end = head.find(b"\n") + 1
         while end and head.count(b'"', 0, end) % 2:
             end = head.find(b"\n", end) + 1
+        if _LONE_CARRIAGE_RETURN.search(_QUOTED_TEXT.sub(b"", head[:end] if end else head)):
+            rule = "lines must end with a line feed, or with a carriage return and a line feed"
+            raise FileRejectedError(f"The header has a carriage return without a line feed; {rule}.")
         if not end:
             if len(head) >= HEAD_BYTES // 2:
                 raise FileRejectedError(f"The first line must be a header of at most {HEAD_BYTES // 2} bytes.")

@@ -7,6 +7,8 @@ from typing import Final
 from shared.imports.row_mapping import FileRejectedError
 
 _SAMPLE_BYTES: Final = 4096
+_MOST_BYTES_PER_NUL: Final = 4
+"""UTF-16 text that is also UTF-8 consists of ASCII characters mostly, each with one NUL byte."""
 _MARKS: Final = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))
 
 
@@ -54,8 +56,21 @@ def detect_encoding(head: bytes) -> TextEncoding:
     for mark, name in _MARKS:
         if head.startswith(mark):
             return TextEncoding(name, len(mark))
-    if b"\0" in head[:_SAMPLE_BYTES]:
+    if _looks_like_utf16(head[:_SAMPLE_BYTES]):
         raise FileRejectedError(
             "The file is not UTF-8 text; it may be UTF-16 without a byte order mark. Save it as UTF-8."
         )
     return TextEncoding("utf-8", 0)
+
+
+def _looks_like_utf16(sample: bytes) -> bool:
+    """Return whether text without a byte order mark is not UTF-8, or has so many NUL bytes that it must be UTF-16."""
+    nul_bytes = sample.count(0)
+    if not nul_bytes:
+        return False
+    try:
+        # The last character of the sample may be incomplete.
+        codecs.getincrementaldecoder("utf-8")().decode(sample)
+    except UnicodeDecodeError:
+        return True
+    return nul_bytes * _MOST_BYTES_PER_NUL >= len(sample)

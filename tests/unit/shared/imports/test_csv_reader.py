@@ -1,5 +1,7 @@
 """Tests of the reader of CSV files."""
 
+import json
+
 import pytest
 
 from shared.imports import csv_reader
@@ -62,12 +64,27 @@ def test_decimal_commas_become_numbers() -> None:
         (b"\x1f\x8b\x08", {}, "compressed"),
         ("time,x\n".encode("utf-16-le"), {}, "not UTF-8"),
         (b"\n\n", {}, "must be a header"),
+        (b"time,x\r2026-01-05T10:00:00Z,1\r", {}, "has a carriage return without a line feed; lines must end with"),
+        (b'time,"x\ry"\r1,2\n', {}, "has a carriage return without a line feed"),
+        (b"time,x\r" + b"1,2\r" * 600_000, {}, "has a carriage return without a line feed"),
     ],
 )
 def test_a_file_without_a_usable_header_is_rejected(content: bytes, mapping: dict[str, object], reason: str) -> None:
     """A file with an invalid header is rejected with the rule, and with the likely delimiter."""
     with pytest.raises(FileRejectedError, match=reason):
         open_csv(content, **mapping)
+
+
+@pytest.mark.parametrize("header", [b"time,x\r\n", b"time,x\r\r\n", b'time,"x\ry"\r\n', b'"time","x"\n'])
+def test_carriage_returns_before_line_feeds_or_in_quotes_are_allowed(header: bytes) -> None:
+    """A header can end with a carriage return and a line feed, and quoted names can contain carriage returns."""
+    assert len(list_messages(open_csv(header + b"2026-01-05T10:00:00Z,1\n"))) == 1
+
+
+def test_a_nul_character_in_a_cell_is_kept() -> None:
+    """A cell of a UTF-8 file can contain a NUL character, as a text of other formats."""
+    [message] = list_messages(open_csv(b"time,x\n2026-01-05T10:00:00Z,a\0b\n"))
+    assert json.loads(message["payload"]) == {"x": "a\0b"}
 
 
 def test_a_repeated_column_that_is_not_used_is_allowed() -> None:

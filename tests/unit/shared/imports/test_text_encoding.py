@@ -35,9 +35,17 @@ def test_the_encoding_of_a_text_file_is_recognised(head: bytes, name: str, start
         (b"PK\x03\x04", "compressed"),
         (codecs.BOM_UTF32_LE + b"a\0\0\0", "UTF-32"),
         ("time".encode("utf-16-le"), "without a byte order mark"),
+        ("time,Größe,温度\n".encode("utf-16-le"), "without a byte order mark"),
+        ("time,温度計温度計温度計\n".encode("utf-16-be"), "without a byte order mark"),
     ],
 )
 def test_files_that_are_not_text_are_rejected_with_advice(head: bytes, reason: str) -> None:
     """A file that is empty, binary, compressed or in another encoding is rejected with advice."""
     with pytest.raises(FileRejectedError, match=reason):
         detect_encoding(head)
+
+
+def test_a_nul_character_does_not_make_a_file_utf16() -> None:
+    """UTF-8 text may have NUL characters, also if the sample ends within a character."""
+    for head in (b"time,x\n2026-01-05T08:00:00Z,a\0b\n", "time,ü\0".encode() + b"x" * 4088 + "€".encode()):
+        assert detect_encoding(head).name == "utf-8"

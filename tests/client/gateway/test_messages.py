@@ -5,10 +5,14 @@ from contextlib import suppress
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from oi.gateway.messages import MAX_BYTES, RejectedError, build_ndjson_line
 from oi.gateway.routes import Fields, Target
+
+from shared.catalog.models import TimestampFormat
+from shared.telemetry.timestamp_formats import parse_timestamp
+from shared.timestamps import format_rfc3339
 
 AT = 1_767_600_000.0
 PLAIN = Target("press", None, Fields())
@@ -69,6 +73,29 @@ def test_json_pointers_select_the_metadata(form: str, value: Any, expected: str)
         "h": {},
         "value": 1,
     }
+
+
+EPOCH_TIMES = st.one_of(
+    st.integers(-(10**16), 10**16),
+    st.floats(-1e13, 1e13),
+    st.decimals(-(10**12), 10**12, allow_nan=False, places=9).map(lambda number: f"{number:f}"),
+)
+
+
+@example(value="1764500000124.9999", form=TimestampFormat.EPOCH_MILLISECONDS)
+@example(value=1764500000.1249998, form=TimestampFormat.EPOCH_SECONDS)
+@example(value="-0.0000001", form=TimestampFormat.EPOCH_SECONDS)
+@given(EPOCH_TIMES, st.sampled_from([TimestampFormat.EPOCH_SECONDS, TimestampFormat.EPOCH_MILLISECONDS]))
+def test_epoch_times_are_cut_to_microseconds_as_in_the_service(value: Any, form: TimestampFormat) -> None:
+    """The gateway converts an epoch time to the same time as the service, and rejects the same values."""
+    target = Target("press", None, Fields("/t", form.value))
+    try:
+        expected = format_rfc3339(parse_timestamp(value, form))
+    except ValueError:
+        with pytest.raises(RejectedError):
+            convert_message(json.dumps({"t": value}).encode(), target)
+        return
+    assert convert_message(json.dumps({"t": value}).encode(), target)["timestamp"] == expected
 
 
 def test_a_format_without_a_pointer_applies_to_the_timestamp() -> None:

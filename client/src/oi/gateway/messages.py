@@ -2,7 +2,8 @@
 
 import re
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
+from fractions import Fraction
 from typing import Any
 
 from oi.gateway.routes import Fields, Target
@@ -12,7 +13,9 @@ MAX_BYTES = 256 * 1024
 """Maximum size of a message, as the service accepts it."""
 
 _NUMBER = re.compile(r"-?[0-9]{1,32}+(?:\.[0-9]{1,32}+)?+", re.ASCII)
-_MILLISECONDS = 1000
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECONDS = {"epochSeconds": 1_000_000, "epochMilliseconds": 1_000}
+"""Number of microseconds of one unit of an epoch time, by the time format."""
 _MISSING: Any = object()
 _DEFAULT = Fields()
 
@@ -63,7 +66,11 @@ def build_ndjson_line(payload: bytes, target: Target, received_at: float, create
 
 def format_time(seconds: float) -> str:
     """Format a time in seconds since 1970 as RFC 3339 text in UTC."""
-    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
+    return _format_instant(datetime.fromtimestamp(seconds, UTC))
+
+
+def _format_instant(instant: datetime) -> str:
+    return instant.isoformat(timespec="microseconds").replace("+00:00", "Z")
 
 
 def _parse_payload(payload: bytes) -> dict[str, Any]:
@@ -131,13 +138,14 @@ def _convert_time(value: Any, time_format: str, pointer: str) -> str:
         if isinstance(value, str):
             return value
         raise invalid
-    if isinstance(value, str) and _NUMBER.fullmatch(value):
-        value = float(value)
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
+    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    if not is_number and not (isinstance(value, str) and _NUMBER.fullmatch(value)):
         raise invalid
+    # The service, too, cuts off digits beyond microseconds; repr() of a double restores the decimal of the message.
+    exact = Fraction(repr(value) if isinstance(value, float) else value) * _MICROSECONDS[time_format]
     try:
-        return format_time(value if time_format == "epochSeconds" else value / _MILLISECONDS)
-    except (ValueError, OverflowError, OSError):
+        return _format_instant(_EPOCH + timedelta(microseconds=exact.numerator // exact.denominator))
+    except OverflowError:
         raise invalid from None
 
 

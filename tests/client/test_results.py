@@ -42,3 +42,14 @@ def test_a_pandas_data_frame_has_the_cells_of_the_result() -> None:
     frame = QueryResult.from_reply(REPLY).to_pandas()
     assert list(frame.columns) == ["Time", "Value", "Count", "Payload", "Id"]
     assert str(frame["Time"].dtype) == "datetime64[us, UTC]"
+
+
+def test_integers_next_to_nulls_keep_their_digits_in_pandas() -> None:
+    """A column of integers with nulls stays exact in a pandas data frame; one without nulls has the usual type."""
+    columns = [{"name": "long", "type": "long"}, {"name": "int", "type": "int"}, {"name": "full", "type": "long"}]
+    rows = [{"long": 2**53 + 1, "int": 7, "full": 1}, {"long": None, "int": None, "full": 2**62 + 1}]
+    frame = QueryResult.from_reply({**REPLY, "columns": columns, "results": rows}).to_pandas()
+    assert [str(kind) for kind in frame.dtypes] == ["Int64", "Int32", "int64"]
+    assert frame["long"].to_list()[0] == 2**53 + 1
+    assert frame["long"].isna().to_list() == frame["int"].isna().to_list() == [False, True]
+    assert frame["full"].to_list() == [1, 2**62 + 1]

@@ -87,8 +87,22 @@ class QueryResult:
         return build_arrow_table(self.columns, self.rows)
 
     def to_pandas(self) -> "pd.DataFrame":
-        """Convert the rows to a pandas data frame; requires the extras ``arrow`` and ``pandas``."""
-        return self.to_arrow().to_pandas()
+        """Convert the rows to a pandas data frame; requires the extras ``arrow`` and ``pandas``.
+
+        Columns of integers with nulls have the types ``Int64`` and ``Int32`` of pandas, because the usual conversion to
+        floating-point numbers changes integers beyond 2^53. A missing value is ``pandas.NA``.
+        """
+        import pandas  # noqa: ICN001, PLC0415  optional
+        import pyarrow  # noqa: ICN001, PLC0415  optional
+
+        table = self.to_arrow()
+        nullable = {pyarrow.int64(): pandas.Int64Dtype(), pyarrow.int32(): pandas.Int32Dtype()}
+        complete = {
+            field.name: str(field.type)
+            for field, column in zip(table.schema, table.columns, strict=True)
+            if field.type in nullable and not column.null_count
+        }
+        return table.to_pandas(types_mapper=nullable.get).astype(complete)
 
     def to_polars(self) -> "pl.DataFrame":
         """Convert the rows to a Polars data frame; requires the extras ``arrow`` and ``polars``."""

@@ -220,15 +220,37 @@ def _to_cells(array: pa.Array) -> list[Any]:
     """Convert an array to Python values; an array with values that Python does not have is halved to find these."""
     try:
         cells: list[Any] = array.to_pylist()
-        if _has_times_of_day(array.type):
-            # Python values would silently be the remainder of the division by 24 hours.
-            array.validate(full=True)
-    except (OverflowError, pa.ArrowInvalid):
-        if len(array) == 1:
-            return [_build_invalid_cell(array[0])]
-        middle = len(array) // 2
-        return _to_cells(array[:middle]) + _to_cells(array[middle:])
-    return cells
+    except OverflowError:
+        cells = []
+    if len(cells) == len(array) and _has_valid_times_of_day(array):
+        return cells
+    if len(array) == 1:
+        return [_build_invalid_cell(array[0])]
+    middle = len(array) // 2
+    return _to_cells(array[:middle]) + _to_cells(array[middle:])
+
+
+def _has_valid_times_of_day(array: pa.Array) -> bool:
+    """Return whether all times of day are within 24 hours; Python values would be the remainder of a division."""
+    if not _has_times_of_day(array.type):
+        return True
+    if pa.types.is_nested(array.type):
+        return all(map(_has_valid_times_of_day, _list_children(array)))
+    try:
+        array.validate(full=True)
+    except pa.ArrowInvalid:
+        return False
+    return True
+
+
+def _list_children(array: pa.Array) -> list[pa.Array]:
+    """Return the members of objects as an array for each name, and the elements of lists and maps as one array."""
+    if pa.types.is_struct(array.type):
+        return list(array.flatten())
+    if pa.types.is_map(array.type):
+        first, last = array.offsets[0].as_py(), array.offsets[-1].as_py()
+        return [array.values[first:last]]
+    return [array.flatten()]
 
 
 def _build_invalid_cell(scalar: pa.Scalar) -> _InvalidCell:

@@ -115,7 +115,7 @@ def test_a_value_beyond_the_range_of_times_rejects_its_row(
 
 
 @pytest.mark.parametrize(
-    "kind", [pa.timestamp("us"), pa.timestamp("ms", "UTC"), pa.date32(), pa.duration("ms")], ids=str
+    "kind", [pa.timestamp("us"), pa.timestamp("ms", "UTC"), pa.date32(), pa.duration("ms"), pa.time64("us")], ids=str
 )
 @pytest.mark.parametrize("shape", ["list", "struct", "map"])
 def test_a_nested_value_beyond_the_range_of_times_rejects_its_row(kind: pa.DataType, shape: str) -> None:

@@ -19,6 +19,7 @@ from emulators.kusto.decimals import FRACTION_DIGITS, format_decimal, is_represe
 from emulators.kusto.errors import QueryError, semantic_error, syntax_error, unsupported_error
 from emulators.kusto.extensions.known_types import infer_type
 from emulators.kusto.extensions.library import reader, replace_attribute, writer
+from emulators.kusto.extensions.not_a_number import WHOLE_MACRO
 from emulators.kusto.extensions.sql import render_expression, render_with_arguments_evaluated_once
 from emulators.kusto.extensions.static_types import DYNAMICS as DYNAMIC_KINDS
 from emulators.kusto.extensions.static_types import infer_static_type
@@ -139,7 +140,7 @@ _COMPARISONS_MACROS: tuple[str, ...] = (
     # A dynamic that is compared with a whole number: other values are null. Fractions are an error, because their
     # conversion is not documented: a wrong guess would silently drop rows such as 80.5 from a filter like d.x > 80.
     (
-        "CREATE OR REPLACE MACRO kql_json_whole(j) AS CASE WHEN json_type(to_json(j)) = 'DOUBLE' AND "
+        f"CREATE OR REPLACE MACRO {WHOLE_MACRO}(j) AS CASE WHEN json_type(to_json(j)) = 'DOUBLE' AND "
         "TRY_CAST(to_json(j) AS DOUBLE) <> trunc(TRY_CAST(to_json(j) AS DOUBLE)) THEN "
         "{fraction} ELSE TRY_CAST(to_json(j) AS BIGINT) END"
     ).replace(
@@ -240,7 +241,8 @@ def _convert_dynamic_operand(node: ir.BinaryOp, kinds: tuple[str | None, str | N
 
 
 def _convert_to_number(expr: ir.Expr, other_type: str | None) -> ir.Expr:
-    return ir.RenderedAggregate(f"kql_json_{'whole' if other_type in _WHOLE else 'real'}({render_expression(expr)})")
+    macro = WHOLE_MACRO if other_type in _WHOLE else "kql_json_real"
+    return ir.RenderedAggregate(f"{macro}({render_expression(expr)})")
 
 
 def _add_column_type_guard(

@@ -4,6 +4,7 @@ Each table of units contains the units of one quantity with their factors to the
 of UnitsNet, the library that Data Explorer uses.
 """
 
+import dataclasses
 import math
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -77,13 +78,16 @@ _CONVERSION_MACROS: tuple[str, ...] = (
         "AS BIGINT))[1] END"
     ),
     "CREATE OR REPLACE MACRO kql_shift_right(a, n) AS CASE WHEN n >= 0 THEN a >> (n % 64) END",
-    "CREATE OR REPLACE MACRO kql_json_double(j) AS coalesce(TRY_CAST(j ->> '$' AS DOUBLE), TRY_CAST(j AS DOUBLE))",
+    # DuckDB reads 1_000 and +-5 as numbers, but not inside JSON.
+    ("CREATE OR REPLACE MACRO kql_text_double(t) AS TRY_CAST(replace(replace(t, '_', 'x'), '+-', 'x') AS DOUBLE)"),
+    "CREATE OR REPLACE MACRO kql_json_double(j) AS coalesce(TRY_CAST(j AS DOUBLE), kql_text_double(j ->> '$'))",
     # Decimals have nine digits after the point: a text with more is an error, a real is rounded.
     (
         "CREATE OR REPLACE MACRO kql_decimal(v) AS list_transform([struct_pack(t := trim(CAST(v AS VARCHAR), ' \"'), "
         "r := typeof(v) IN ('DOUBLE', 'FLOAT'))], lambda _d: CASE WHEN NOT _d.r AND "
         "regexp_matches(_d.t, '\\.[0-9]{9}[0-9]*[1-9]') THEN error('a decimal with more than nine digits after the "
-        "point is not supported by the embedded query engine') ELSE TRY_CAST(_d.t AS DECIMAL(38, 9)) END)[1]"
+        "point is not supported by the embedded query engine') "
+        "ELSE TRY_CAST(replace(_d.t, '_', 'x') AS DECIMAL(38, 9)) END)[1]"
     ),
 )
 
@@ -103,6 +107,9 @@ def _render_abs(render_library_call: Callable[[list[str]], str], call: ir.Functi
 
 _NUMBERS = {"toint": "INTEGER", "tolong": "BIGINT", "todouble": "DOUBLE", "toreal": "DOUBLE"}
 
+_PARSED = {"DOUBLE": "kql_text_double", "TIMESTAMP": "kql_text_datetime"}
+"""Macro that converts a text to a type, by SQL type."""
+
 _JSON_REAL = "CAST(TRY_CAST(_v AS JSON) AS DOUBLE)"
 """SQL of a real in a dynamic value, as the library writes it in a conversion to an integer."""
 
@@ -110,15 +117,17 @@ type _Conversion = Callable[[ir.FunctionCall], str | None]
 
 
 def _patch_number_conversion(library_function: _Conversion, kind: str) -> _Conversion:
-    """Patch the conversion of a path such as ``d.x`` to a number.
+    """Patch the conversion to a number.
 
-    A macro for JSON values replaces the SQL of the library, which tries all types.
+    For a path such as ``d.x``, a macro for JSON values replaces the SQL of the library, which tries all types. For a
+    real, the SQL of the library accepts the syntax of DuckDB.
     """
     macro = f"kql_json_{kind.lower()}"
 
     def render_conversion(call: ir.FunctionCall) -> str | None:
         if len(call.args) != 1 or not isinstance(call.args[0], ir.PathAccess):
-            return library_function(call)
+            is_real = kind == "DOUBLE" and len(call.args) == 1
+            return _render_real(call.args[0]) if is_real else library_function(call)
         path = call.args[0]
         # The macro for reals is so short that binding the value would cost more than it saves.
         if kind == "DOUBLE" and isinstance(path.base, ir.ColumnRef) and writer.static_path(path.steps) is not None:
@@ -126,6 +135,32 @@ def _patch_number_conversion(library_function: _Conversion, kind: str) -> _Conve
         return f"list_transform([{render_expression(path)}], lambda _p: {macro}(_p))[1]"
 
     return render_conversion
+
+
+def _render_real(expr: ir.Expr) -> str:
+    """Return SQL that converts a value of any type to a real; a datetime or timespan is its number of 100 ns."""
+    sql = render_expression(expr)
+    if infer_type(expr) == "string":
+        return f"kql_text_double({sql})"
+    return (
+        f"list_transform([{sql}], lambda _v: CASE typeof(_v) "
+        "WHEN 'INTERVAL' THEN CAST(epoch_us(CAST(_v AS INTERVAL)) * 10 AS DOUBLE) "
+        f"WHEN 'TIMESTAMP' THEN CAST(epoch_us(CAST(_v AS TIMESTAMP)) * 10 + {writer.EPOCH_TICKS} AS DOUBLE) "
+        "WHEN 'JSON' THEN kql_json_double(TRY_CAST(_v AS JSON)) "
+        "WHEN 'VARCHAR' THEN kql_text_double(CAST(_v AS VARCHAR)) ELSE TRY_CAST(_v AS DOUBLE) END)[1]"
+    )
+
+
+def _patch_convert_parsed(library_function: Callable[[ir.ParseSegment], str]) -> Callable[[ir.ParseSegment], str]:
+    """Patch ``parse`` so that it converts a text as the functions ``toreal`` and ``todatetime`` do."""
+
+    def convert_parsed(segment: ir.ParseSegment) -> str:
+        macro = _PARSED.get(translate.TYPE_MAP.get(segment.type or "", ""))
+        if macro is None:
+            return library_function(segment)
+        return f"{macro}({writer.parse_convert(dataclasses.replace(segment, type=None))})"
+
+    return convert_parsed
 
 
 def _patch_real_to_integer_conversion(library_function: Callable[[str, int], str]) -> Callable[[str, int], str]:
@@ -397,5 +432,6 @@ def install_extension() -> None:
     for name, kind in _NUMBERS.items():
         writer.SPECIAL_FORMS[name] = _patch_number_conversion(writer.SPECIAL_FORMS[name], kind)
     replace_attribute(translate, "render_kql_tostring", _patch_render_tostring)
+    replace_attribute(translate, "_parse_convert", _patch_convert_parsed)
     replace_attribute(translate, "_integer_from_real", _patch_real_to_integer_conversion)
     install_scalar_calls(CALLS)

@@ -43,7 +43,49 @@ _INTEGER_PARTS = {
     "getyear": "year", "week_of_year": "weekofyear",
 }  # fmt: skip
 
+_RFC_FORMATS = tuple(
+    f"{date} {time}{zone}"
+    for date in ("%a, %-d %b %y", "%-d %b %y", "%A, %-d-%b-%y", "%-d-%b-%y")
+    for time in ("%H:%M:%S", "%H:%M")
+    for zone in (" GMT", "")
+)
+"""Formats of RFC 822 and RFC 850 with two digits of the year, such as ``Sat, 8 Nov 14 15:05:02 GMT``."""
+
+
+def _add_rfc_date_formats(sql: str) -> str:
+    """Add the formats of RFC 822 and RFC 850 to the SQL of ``todatetime``.
+
+    The added formats come first, because a format of the library would read a year such as ``14`` as the year 14.
+    """
+    return sql.replace("[", f"[{', '.join(map(quote_text, _RFC_FORMATS))}, ", 1)
+
+
+_DATE_TEXT = (
+    r"^\s*\d{1,4}[-/ ]\d{1,2}[-/ ]\d{1,2}([Tt ]\s*\d{1,2}:\d{1,2}(:\d{1,2}(\.\d*)?)?\s*"
+    r"([Zz]|UTC|GMT|[+-]((0?\d|1[0-3])(:?[0-5]\d)?|14(:?00)?))?)?\s*$"
+)
+"""Texts that DuckDB may read as an instant; it also reads ``infinity``, names of time zones and longer years."""
+
+
+def _build_text_conversion() -> str:
+    """Return the SQL that converts the text ``_t`` to a datetime, which can be outside the years of Kusto."""
+    sql = _add_rfc_date_formats(SCALAR_FUNCTIONS["todatetime"].template).format("_t")
+    return sql.replace("TRY_CAST(_t AS", f"TRY_CAST(CASE WHEN regexp_matches(_t, '{_DATE_TEXT}') THEN _t END AS")
+
+
 macros: tuple[str, ...] = (
+    (
+        f"CREATE OR REPLACE MACRO kql_text_datetime(t) AS list_transform(list_transform(["
+        # try_strptime() also reads the words infinity and epoch.
+        "CASE WHEN regexp_matches(t, '[0-9]') THEN t END], "
+        f"lambda _t: {_build_text_conversion()}), lambda _d: CASE WHEN _d BETWEEN TIMESTAMP '0001-01-01' "
+        "AND TIMESTAMP '9999-12-31 23:59:59.999999' THEN _d END)[1]"
+    ),
+    (
+        "CREATE OR REPLACE MACRO kql_datetime(v) AS list_transform([v], lambda _v: CASE WHEN typeof(_v) = 'TIMESTAMP' "
+        "THEN CAST(_v AS TIMESTAMP) ELSE kql_text_datetime(CASE WHEN typeof(_v) = 'JSON' THEN to_json(_v) ->> '$' "
+        "ELSE CAST(_v AS VARCHAR) END) END)[1]"
+    ),
     # weekofyear() counts weeks from Sunday to Saturday; the Wednesday decides to which year a week belongs.
     (
         "CREATE OR REPLACE MACRO kql_week_from_wednesday(d) AS "
@@ -96,10 +138,8 @@ def install_extension() -> None:
     replace_attribute(lower, "_datetime_parts_to_iso", _patch_read_datetime_text)
     replace_attribute(translate, "render_literal", _patch_render_literal)
     replace_attribute(translate, "_TODATETIME", _add_rfc_date_formats)
-    conversion = SCALAR_FUNCTIONS["todatetime"]
-    SCALAR_FUNCTIONS["todatetime"] = dataclasses.replace(
-        conversion, template=_add_rfc_date_formats(conversion.template)
-    )
+    SCALAR_FUNCTIONS["todatetime"] = dataclasses.replace(SCALAR_FUNCTIONS["todatetime"], template="kql_datetime({0})")
+    replace_attribute(translate, "_mv_expand_convert", _patch_convert_element)
     replace_attribute(translate, "_DATETIME_RETURNING", lambda names: names | _DATETIMES)
     replace_attribute(translate, "_TIMESPAN_RETURNING", lambda names: names | {"make_timespan"})
 
@@ -117,24 +157,19 @@ def _patch_read_datetime_text(library_function: Callable[[str], str]) -> Callabl
     return read_datetime_text
 
 
-_RFC_FORMATS = tuple(
-    f"{date} {time}{zone}"
-    for date in ("%a, %-d %b %y", "%-d %b %y", "%A, %-d-%b-%y", "%-d-%b-%y")
-    for time in ("%H:%M:%S", "%H:%M")
-    for zone in (" GMT", "")
-)
-"""Formats of RFC 822 and RFC 850 with two digits of the year, such as ``Sat, 8 Nov 14 15:05:02 GMT``."""
+def _patch_convert_element(library_function: Callable[[str, str], str]) -> Callable[[str, str], str]:
+    """Patch ``mv-expand x to typeof(datetime)`` so that it converts texts as ``todatetime`` does."""
 
+    def convert_element(value: str, to_type: str) -> str:
+        if to_type != "datetime":
+            return library_function(value, to_type)
+        return f"kql_text_datetime(CASE json_type({value}) WHEN 'VARCHAR' THEN {value} ->> '$' END)"
 
-def _add_rfc_date_formats(sql: str) -> str:
-    """Add the formats of RFC 822 and RFC 850 to the SQL of ``todatetime``.
-
-    The added formats come first, because a format of the library would read a year such as ``14`` as the year 14.
-    """
-    return sql.replace("[", f"[{', '.join(map(quote_text, _RFC_FORMATS))}, ", 1)
+    return convert_element
 
 
 _PLAIN_DATE = re.compile(r"[12]\d{3}-(0[1-9]|1[0-2])-([01]\d|2[0-8])")
+_WRONG_YEAR = re.compile(r"(\d{5,}|0000)[-/]")
 _TIME = re.compile(r"\d{1,2}:\d{2}(:\d{2}(\.\d{1,6})?)?")
 
 
@@ -149,6 +184,8 @@ def _patch_render_literal(library_function: Callable[[ir.Literal], str]) -> Call
         if _TIME.fullmatch(text):
             today = render_expression(ir.FunctionCall("startofday", (ir.FunctionCall("now"),)))
             return f"({today} + CAST({quote_text(text)} AS INTERVAL))"
+        if _WRONG_YEAR.match(text):
+            sql = "NULL"
         failure = render_error("SYN0002", f"The literal datetime({text[:50]}) does not have the format of a datetime")
         return f"coalesce({sql}, CAST({failure} AS TIMESTAMP))"
 

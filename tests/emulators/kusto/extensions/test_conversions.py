@@ -107,3 +107,24 @@ EXAMPLES: list[tuple[str, Any]] = [
 def test_conversions_of_units_have_the_documented_result(endpoint: Endpoint, expression: str, value: Any) -> None:
     """A conversion of units has the documented result; for an unknown unit, the result is null."""
     assert endpoint.query_rows(f"print {expression}") == [[value]]
+
+
+@pytest.mark.parametrize("text", ["1_000", "1_0.5_5", "+-5", "1_0e2", "5 kg", "0x10", ""])
+def test_a_text_that_is_no_number_is_null(endpoint: Endpoint, text: str) -> None:
+    """A conversion of a text to a number is null if the text is no number, also in a dynamic and in ``parse``."""
+    source = f"datatable(s:string)[\"{text}\"] | extend e = s, d = todynamic(strcat('[\"', s, '\"]'))"
+    values = "todouble(s), toreal(e), todouble(d[0]), todecimal(s), todouble(dynamic_of), d[0] > 0.5"
+    rows = endpoint.query_rows(f"{source} | extend dynamic_of = d[0] | project {values}")
+    assert rows == [[None] * 6]
+    parsed = f'print s = "v={text};" | parse s with "v=" v:real ";" | project v'
+    assert endpoint.query_rows(parsed) == [[None]]
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [("5.", 5.0), (".5", 0.5), ("+5", 5.0), (" 7 ", 7.0), ("1e-2", 0.01), ("NaN", "NaN"), ("-Infinity", "-Infinity")],
+)
+def test_a_text_is_converted_to_a_real(endpoint: Endpoint, text: str, value: float | str) -> None:
+    """Signs, exponents, spaces around the number, and the names of NaN and infinity are converted to a real."""
+    source = f"datatable(s:string)[\"{text}\"] | extend e = s, d = todynamic(strcat('[\"', s, '\"]'))"
+    assert endpoint.query_rows(f"{source} | project todouble(s), todouble(e), todouble(d[0])") == [[value] * 3]

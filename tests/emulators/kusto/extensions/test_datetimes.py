@@ -118,3 +118,50 @@ def test_unsupported_datetime_arguments_are_rejected(endpoint: Endpoint) -> None
 def test_a_datetime_literal_with_an_invalid_text_is_rejected(endpoint: Endpoint, text: str) -> None:
     """A datetime literal whose text is not a datetime is rejected instead of being null."""
     assert "does not have the format of a datetime" in str(endpoint.query_error(f"print datetime({text})"))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "10000-01-01",
+        "12026-01-01T00:00:00Z",
+        "0000-01-01T00:00:00Z",
+        "9999-12-31T23:59:59-05:00",
+        "0001-01-01T00:00:00+05:00",
+        "2026-01-01 (BC)",
+        "infinity",
+        "-infinity",
+        "epoch",
+        "2026-01-01 10:00:00 Europe/Berlin",
+        "2026-01-01T10:00:00+25:00",
+    ],
+)
+def test_a_text_that_is_no_datetime_of_the_years_1_to_9999_is_null(endpoint: Endpoint, text: str) -> None:
+    """A conversion to a datetime is null for words, names of time zones, and instants outside the years 1 to 9999."""
+    source = f"datatable(s:string)[\"{text}\"] | extend d = todynamic(strcat('[\"', s, '\"]'))"
+    values = "isnull(todatetime(s)), isnull(todatetime(d[0])), todatetime(s) > datetime(2025-01-01)"
+    assert endpoint.query_rows(f"{source} | project {values}") == [[True, True, None]]
+    assert endpoint.query_rows(f"{source} | mv-expand d to typeof(datetime) | project isnull(d)") == [[True]]
+    assert endpoint.query_rows(f'print s = "v={text};" | parse s with "v=" v:datetime ";" | project v') == [[None]]
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("0001-01-01", "0001-01-01T00:00:00.000000Z"),
+        ("9999-12-31T23:59:59.9999999Z", "9999-12-31T23:59:59.999999Z"),
+        ("2026-01-01 10:00:00 UTC", "2026-01-01T10:00:00.000000Z"),
+        ("2026-01-01T10:00:00+14:00", "2025-12-31T20:00:00.000000Z"),
+        ("2026/1/2", "2026-01-02T00:00:00.000000Z"),
+    ],
+)
+def test_a_text_is_converted_to_a_datetime(endpoint: Endpoint, text: str, value: str) -> None:
+    """The first and the last instant of Kusto, offsets and short forms are converted, in a dynamic, too."""
+    assert endpoint.query_rows(f'print todatetime("{text}"), todatetime(dynamic("{text}"))') == [[value, value]]
+
+
+def test_a_literal_outside_the_years_1_to_9999_is_an_error(endpoint: Endpoint) -> None:
+    """A datetime literal with a year of five digits is an error, also if it is only compared."""
+    assert "does not have the format of a datetime" in str(
+        endpoint.query_error("print datetime(12026-01-01) > datetime(2025-01-01)")
+    )

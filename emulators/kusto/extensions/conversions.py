@@ -67,6 +67,13 @@ def _build_json_integer_macro(kind: str, bits: int) -> str:
     )
 
 
+_NO_JSON = r"(?i)nan|inf|,\s*[\]}]"
+_LENIENT_JSON_TEST = (
+    f"regexp_matches(_t, '{_NO_JSON}') AND "
+    f"""regexp_matches(regexp_replace(_t, '"(\\\\.|[^"\\\\])*"', '', 'g'), '{_NO_JSON}')"""
+)
+"""SQL that tests whether a text has a token outside of its strings that only DuckDB reads as JSON."""
+
 _CONVERSION_MACROS: tuple[str, ...] = (
     _build_json_integer_macro("INTEGER", 32),
     _build_json_integer_macro("BIGINT", 64),
@@ -81,6 +88,11 @@ _CONVERSION_MACROS: tuple[str, ...] = (
     # DuckDB reads 1_000 and +-5 as numbers, but not inside JSON.
     ("CREATE OR REPLACE MACRO kql_text_double(t) AS TRY_CAST(replace(replace(t, '_', 'x'), '+-', 'x') AS DOUBLE)"),
     "CREATE OR REPLACE MACRO kql_json_double(j) AS coalesce(TRY_CAST(j AS DOUBLE), kql_text_double(j ->> '$'))",
+    # A text that is not JSON is a string. DuckDB also reads NaN, infinity and a comma before a closing bracket as JSON.
+    (
+        "CREATE OR REPLACE MACRO kql_text_json(t) AS list_transform([t], lambda _t: CASE WHEN _t IS NOT NULL THEN "
+        f"coalesce(CASE WHEN NOT ({_LENIENT_JSON_TEST}) THEN TRY_CAST(_t AS JSON) END, to_json(_t)) END)[1]"
+    ),
     # Decimals have nine digits after the point: a text with more is an error, a real is rounded.
     (
         "CREATE OR REPLACE MACRO kql_decimal(v) AS list_transform([struct_pack(t := trim(CAST(v AS VARCHAR), ' \"'), "
@@ -107,7 +119,7 @@ def _render_abs(render_library_call: Callable[[list[str]], str], call: ir.Functi
 
 _NUMBERS = {"toint": "INTEGER", "tolong": "BIGINT", "todouble": "DOUBLE", "toreal": "DOUBLE"}
 
-_PARSED = {"DOUBLE": "kql_text_double", "TIMESTAMP": "kql_text_datetime"}
+_PARSED = {"DOUBLE": "kql_text_double", "TIMESTAMP": "kql_text_datetime", "JSON": "kql_text_json"}
 """Macro that converts a text to a type, by SQL type."""
 
 _JSON_REAL = "CAST(TRY_CAST(_v AS JSON) AS DOUBLE)"
@@ -151,8 +163,18 @@ def _render_real(expr: ir.Expr) -> str:
     )
 
 
+def _render_json(call: ir.FunctionCall) -> str:
+    sql = render_expression(call.args[0])
+    if infer_type(call.args[0]) == "string":
+        return f"kql_text_json({sql})"
+    return (
+        f"list_transform([{sql}], lambda _v: CASE WHEN typeof(_v) = 'VARCHAR' THEN kql_text_json(CAST(_v AS VARCHAR)) "
+        "ELSE TRY_CAST(_v AS JSON) END)[1]"
+    )
+
+
 def _patch_convert_parsed(library_function: Callable[[ir.ParseSegment], str]) -> Callable[[ir.ParseSegment], str]:
-    """Patch ``parse`` so that it converts a text as the functions ``toreal`` and ``todatetime`` do."""
+    """Patch ``parse`` so that it converts a text as ``toreal``, ``todatetime`` and ``todynamic`` do."""
 
     def convert_parsed(segment: ir.ParseSegment) -> str:
         macro = _PARSED.get(translate.TYPE_MAP.get(segment.type or "", ""))
@@ -412,6 +434,8 @@ def install_extension() -> None:
     add_custom_function("extract", (3, 4), lambda call: _render_extract(extract, call))
     for name in ("extract_json", "extractjson"):
         add_custom_function(name, (2, 3), _render_extract_json)
+    for name in ("parse_json", "todynamic"):
+        add_custom_function(name, (1,), _render_json)
     add_template_function("todecimal", "kql_decimal({0})", 1)
     add_custom_function("tohex", (1, 2), _render_tohex)
     for side in ("left", "right"):

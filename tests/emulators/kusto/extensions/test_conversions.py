@@ -128,3 +128,20 @@ def test_a_text_is_converted_to_a_real(endpoint: Endpoint, text: str, value: flo
     """Signs, exponents, spaces around the number, and the names of NaN and infinity are converted to a real."""
     source = f"datatable(s:string)[\"{text}\"] | extend e = s, d = todynamic(strcat('[\"', s, '\"]'))"
     assert endpoint.query_rows(f"{source} | project todouble(s), todouble(e), todouble(d[0])") == [[value] * 3]
+
+
+@pytest.mark.parametrize("text", ["hello", "", "2026-01-01", "NaN", "-Infinity", "[1,]", '{"a":NaN}', "{'a':1}", "01"])
+def test_a_text_that_is_not_json_stays_a_text(endpoint: Endpoint, text: str) -> None:
+    """``parse_json`` of a text that is not JSON holds this text, and has no properties."""
+    source = f"datatable(s:string)[@'{text.replace(chr(39), chr(39) * 2)}'] | extend e = s"
+    values = "tostring(parse_json(s)), tostring(todynamic(e)), gettype(parse_json(s)), isnull(parse_json(e).a)"
+    assert endpoint.query_rows(f"{source} | project {values}") == [[text, text, "string", True]]
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [("5", 5), (" [1, 2] ", [1, 2]), ('"hello"', "hello"), ("null", None), ('{"a":"NaN,]"}', {"a": "NaN,]"})],
+)
+def test_a_json_text_is_parsed(endpoint: Endpoint, text: str, value: Any) -> None:
+    """``parse_json`` parses JSON; words such as NaN inside a JSON string have no effect."""
+    assert endpoint.query_rows(f"datatable(s:string)[@'{text}'] | project parse_json(s)") == [[value]]

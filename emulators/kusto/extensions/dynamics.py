@@ -289,7 +289,9 @@ def _render_bag_merge(call: ir.FunctionCall) -> str:
 
 def _render_bag_has_key(bag: str, key: str) -> str:
     is_path = f"starts_with({key}, '$.') OR starts_with({key}, '$[')"
-    found = f"CASE WHEN {is_path} THEN json_exists({bag}, {key}) ELSE list_contains(json_keys({bag}), {key}) END"
+    # DuckDB reads a constant path when it binds the SQL, so the path must be null for a name such as *.
+    path = f"CASE WHEN {is_path} THEN {key} END"
+    found = f"CASE WHEN {is_path} THEN json_exists({bag}, {path}) ELSE list_contains(json_keys({bag}), {key}) END"
     return f"CASE WHEN json_type({bag}) = 'OBJECT' THEN {found} ELSE false END"
 
 

@@ -21,7 +21,7 @@ from emulators.kusto.extensions.multi_results import GeneratedName, number_gener
 from emulators.kusto.extensions.names import MULTI_RESULT_FUNCTIONS, NameListExpr
 from emulators.kusto.extensions.registry import add_custom_function
 from emulators.kusto.extensions.scalar_calls import ScalarCall, build_python_functions, install_scalar_calls
-from emulators.kusto.extensions.sql import render_expression, render_with_arguments_evaluated_once
+from emulators.kusto.extensions.sql import quote_text, render_expression, render_with_arguments_evaluated_once
 from emulators.kusto.extensions.static_types import DYNAMICS, NUMBERS, DynamicLiteral, infer_static_type
 from emulators.kusto.extensions.tree import get_child_rules, get_rule_name
 from emulators.kusto.python_functions import FunctionFailure, PythonFunction
@@ -137,11 +137,16 @@ def _patch_render_path(library_function: Callable[[ir.PathAccess], str]) -> Call
     def render_path(node: ir.PathAccess) -> str:
         steps = tuple(map(_convert_string_index_to_key, node.steps))
         indexes = [step.index for step in steps if step.index is not None]
-        if all(isinstance(each, ir.Literal | ir.UnaryOp) or infer_static_type(each) in NUMBERS for each in indexes):
+        has_positions = all(
+            isinstance(each, ir.Literal | ir.UnaryOp) or infer_static_type(each) in NUMBERS for each in indexes
+        )
+        if has_positions and all(map(_is_step_of_json_path, steps)):
             return library_function(ir.PathAccess(node.base, steps))
         sql = render_expression(node.base)
         for step in steps:
-            if step.index is None:
+            if step.name is not None and not _is_step_of_json_path(step):
+                sql = f"json_extract({sql}, {_render_json_pointer(quote_text(step.name))})"
+            elif step.index is None:
                 sql = library_function(ir.PathAccess(ir.RenderedAggregate(sql), (step,)))
             else:
                 sql = render_with_arguments_evaluated_once(
@@ -152,11 +157,38 @@ def _patch_render_path(library_function: Callable[[ir.PathAccess], str]) -> Call
     return render_path
 
 
+def _is_step_of_json_path(step: ir.PathStep) -> bool:
+    """Return whether DuckDB has a JSON path for a step; it reads a quoted ``*`` as a wildcard and rejects ``""``."""
+    return step.name is None or (step.name != "" and not set(step.name) & set('*"\\'))
+
+
+def _render_json_pointer(name: str) -> str:
+    """Return SQL for the JSON pointer (RFC 6901) to a property, whose name can be any text; ``name`` is SQL, too."""
+    return f"'/' || replace(replace({name}, '~', '~0'), '/', '~1')"
+
+
+def _patch_static_path(
+    library_function: Callable[[tuple[ir.PathStep, ...]], str | None],
+) -> Callable[[tuple[ir.PathStep, ...]], str | None]:
+    """Patch the library so that it builds no JSON path from a name that a JSON path cannot express."""
+    return lambda steps: library_function(steps) if all(map(_is_step_of_json_path, steps)) else None
+
+
+def _patch_mv_expand_elements(
+    library_function: Callable[[ir.MvExpand, ir.MvExpandTarget], str],
+) -> Callable[[ir.MvExpand, ir.MvExpandTarget], str]:
+    """Patch ``mv-expand`` of a bag, whose SQL builds a JSON path from each name."""
+
+    def render_elements(op: ir.MvExpand, target: ir.MvExpandTarget) -> str:
+        return library_function(op, target).replace("""'$."' || k || '"'""", _render_json_pointer("k"))
+
+    return render_elements
+
+
 def _render_indexed_element(base: str, index: str) -> str:
     """Return SQL for an element of a JSON array or object; ``index`` is SQL for a position or the name of a key."""
     text = f"CAST({index} AS VARCHAR)"
-    # A JSON pointer, because the text of a name can be anything.
-    name = f"'/' || replace(replace({text}, '~', '~0'), '/', '~1')"
+    name = _render_json_pointer(text)
     number = f"'$[' || CASE WHEN starts_with({text}, '-') THEN '#' ELSE '' END || {text} || ']'"
     bag = f"CASE WHEN json_type({base}) = 'OBJECT' THEN {base} END"
     return (
@@ -248,6 +280,8 @@ def install_extension() -> None:
     replace_attribute(lower, "_lower_dynamic_literal", _patch_convert_literal)
     replace_attribute(lower, "_lower_path", _patch_convert_path)
     replace_attribute(translate, "render_path", _patch_render_path)
+    replace_attribute(translate, "_static_path", _patch_static_path)
+    replace_attribute(translate, "_mv_expand_elements", _patch_mv_expand_elements)
     for name in _SORT_FUNCTIONS:
         single = writer.SPECIAL_FORMS[name]
         add_custom_function(name, range(1, _MAX_ARRAYS + 1), functools.partial(_render_array_sort, single))

@@ -1,5 +1,6 @@
 """Tests of functions over nested property bags, and of the functions that sort several arrays."""
 
+import json
 from typing import Any
 
 import pytest
@@ -96,3 +97,25 @@ def test_sorted_arrays_become_columns_with_the_suffix_sorted(endpoint: Endpoint)
     """Each sorted array is a column with the name of the array and the suffix ``_sorted``."""
     table = endpoint.query_table("print x = dynamic([2, 1]), y = dynamic(['p', 'q']) | project array_sort_asc(x, y)")
     assert [column.column_name for column in table.columns] == ["x_sorted", "y_sorted"]
+
+
+ODD_BAG = r"""parse_json(@'{"*":1,"":2,"a\"b":3,"a\\":4,"a/~b":5,"a*":6}')"""
+ODD_VALUES = {"*": 1, "": 2, 'a"b': 3, "a\\": 4, "a/~b": 5, "a*": 6}
+
+
+@pytest.mark.parametrize(("name", "value"), ODD_VALUES.items())
+def test_a_property_can_have_any_name(endpoint: Endpoint, name: str, value: int) -> None:
+    """A path reads the property of exactly this name, alone, inside another path, and in a conversion."""
+    key = json.dumps(name)
+    source = f'print d = {ODD_BAG}, other = dynamic({{"b": 1}}) | extend e = pack_array(bag_pack({key}, d))'
+    paths = f"d[{key}], tolong(d[{key}]), tostring(d[{key}]), todouble(d[{key}]), e[0][{key}][{key}], other[{key}]"
+    keys = f"bag_has_key(d, {key}), bag_has_key(other, {key})"
+    rows = endpoint.query_rows(f"{source} | where d[{key}] == {value} | project {paths}, {keys}")
+    assert rows == [[value, value, str(value), float(value), value, None, True, False]]
+
+
+def test_mv_expand_reads_properties_of_any_name(endpoint: Endpoint) -> None:
+    """``mv-expand`` of a bag returns each property, whatever its name is, as a bag or as an array."""
+    pairs = [[name, value] for name, value in ODD_VALUES.items()]
+    assert endpoint.query_rows(f"print d = {ODD_BAG} | mv-expand d") == [[{name: value}] for name, value in pairs]
+    assert endpoint.query_rows(f"print d = {ODD_BAG} | mv-expand kind=array d") == [[pair] for pair in pairs]

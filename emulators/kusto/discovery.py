@@ -11,7 +11,8 @@ import collections
 import contextlib
 import contextvars
 import dataclasses
-from collections.abc import Iterator, Mapping, Sequence
+import itertools
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from duckdb_kql import ir
@@ -23,6 +24,8 @@ MAX_DISCOVERY_QUERIES = 8
 MAX_COLUMNS = 1000
 """Maximum number of columns that a discovery query may find."""
 MAX_NAME_CHARACTERS = 1000
+PLACEHOLDER_COLUMN = "Column1"
+"""Column of a result that has no column on Data Explorer, because SQL requires at least one."""
 MAX_TYPE_DISCOVERY_QUERIES = 16
 """Maximum number of discovery queries for types; the columns of further operators must have the same types."""
 
@@ -162,6 +165,24 @@ def _find_next_discovery_query(
 def find_discovery_rows(operator: DataDependentOperator) -> Rows | None:
     """Return the rows of the discovery query that finds an operator's columns; None if that query has not run yet."""
     return _DISCOVERY_ROWS.get({}).get(operator.offset)
+
+
+def map_values_to_column_names(values: Iterable[Any], other_names: Collection[str]) -> dict[str, str]:
+    """Return the name of the output column of each text from a discovery query.
+
+    The empty text cannot be a name; its column is ``Column1``, or has the next number that is free.
+
+    Args:
+        values: the texts.
+        other_names: names of other output columns.
+
+    Raises:
+        QueryError: a value is too long for a column name.
+    """
+    names = [to_column_name(value) for value in values]
+    taken = {name.lower() for name in (*names, *other_names)}
+    unnamed = next(name for name in map("Column{}".format, itertools.count(1)) if name.lower() not in taken)
+    return {name: name or unnamed for name in names}
 
 
 def to_column_name(value: Any) -> str:

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 from duckdb_kql import ir, lower, schema, translate
 
-from emulators.kusto.discovery import DataDependentOperator, to_column_name
+from emulators.kusto.discovery import PLACEHOLDER_COLUMN, DataDependentOperator, map_values_to_column_names
 from emulators.kusto.errors import semantic_error, unsupported_error
 from emulators.kusto.extensions.known_types import infer_type
 from emulators.kusto.extensions.library import reader, replace_attribute, writer
@@ -112,8 +112,12 @@ class PivotOperator(UnorderedOutputOperator, DataDependentOperator):
         cells = f"(SELECT {key_list}{', ' if keys else ''}{p}v, {cell} AS {p}a FROM {rows} GROUP BY ALL)"  # noqa: S608
         none = f"(SELECT {cell} AS {p}n FROM (SELECT * FROM {input_sql} LIMIT 0))"  # noqa: S608
         typed = dict(self.schema or ())
+        values = self._map_value_columns(keys)
+        if not keys and not values:
+            # SQL requires a column.
+            return f"SELECT '' AS {quote_name(PLACEHOLDER_COLUMN)} FROM {input_sql} LIMIT 0"  # noqa: S608  a quoted name
         chosen = [
-            quote_name(name) if name in keys else self._render_value_column(name, p, typed.get(name))
+            self._render_value_column(name, values[name], p, typed.get(name)) if name in values else quote_name(name)
             for name in self.infer_columns(input_columns)
         ]
         row = f"SELECT {key_list}{', ' if keys else ''}map(list({p}v), list({p}a)) AS {p}m FROM {cells}"  # noqa: S608
@@ -121,8 +125,8 @@ class PivotOperator(UnorderedOutputOperator, DataDependentOperator):
         return f"SELECT {', '.join(chosen)} FROM ({row}{grouping}), {none}"  # noqa: S608
 
     @staticmethod
-    def _render_value_column(name: str, prefix: str, sql_type: str | None) -> str:
-        value = f"coalesce({prefix}m[{quote_text(name)}], {prefix}n)"
+    def _render_value_column(name: str, text: str, prefix: str, sql_type: str | None) -> str:
+        value = f"coalesce({prefix}m[{quote_text(text)}], {prefix}n)"
         return f"{value if sql_type is None else f'CAST({value} AS {sql_type})'} AS {quote_name(name)}"
 
     def infer_columns(self, input_columns: list[str]) -> list[str]:
@@ -130,7 +134,7 @@ class PivotOperator(UnorderedOutputOperator, DataDependentOperator):
         if self.schema is not None:
             return [name for name, _ in self.schema]
         keys = self._list_key_columns(input_columns)
-        return [*keys, *self._list_value_columns(keys)]
+        return [*keys, *self._map_value_columns(keys)] or [PLACEHOLDER_COLUMN]
 
     def _list_key_columns(self, input_columns: list[str]) -> list[str]:
         if self.keys:
@@ -139,16 +143,17 @@ class PivotOperator(UnorderedOutputOperator, DataDependentOperator):
         keys = [name for name in input_columns if name != self.column and name not in read_columns]
         return keys if self.schema is None else [name for name in keys if name in dict(self.schema)]
 
-    def _list_value_columns(self, keys: Sequence[str]) -> list[str]:
+    def _map_value_columns(self, keys: Sequence[str]) -> dict[str, str]:
+        """Return the value of the pivoted column to which each output column belongs."""
         if self.schema is not None:
-            return [name for name, _ in self.schema if name not in keys]
-        names = [to_column_name(row[0]) for row in self.discovery_rows]
-        for name in names:
+            return {name: name for name, _ in self.schema if name not in keys}
+        names = map_values_to_column_names((row[0] for row in self.discovery_rows), keys)
+        for name in names.values():
             if name in keys:
                 raise semantic_error(
                     f"evaluate pivot(): the value '{name[:100]}' cannot become a column: another column has this name"
                 )
-        return names
+        return {name: value for value, name in names.items()}
 
     def replace_expressions(self, substitute: Substitute) -> "PivotOperator":
         """Return a copy of the plugin with ``substitute`` applied to the expressions in the aggregate."""

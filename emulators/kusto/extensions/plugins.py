@@ -12,7 +12,12 @@ from typing import Any
 import orjson
 from duckdb_kql import ir
 
-from emulators.kusto.discovery import DataDependentOperator, to_column_name
+from emulators.kusto.discovery import (
+    PLACEHOLDER_COLUMN,
+    DataDependentOperator,
+    map_values_to_column_names,
+    to_column_name,
+)
 from emulators.kusto.errors import semantic_error, unsupported_error
 from emulators.kusto.extensions.digests import estimate_distinct_count
 from emulators.kusto.extensions.grammar import NOTHING
@@ -171,10 +176,12 @@ class BagUnpack(UnorderedOutputOperator, DataDependentOperator):
     def render(self, input_sql: str, input_columns: list[str]) -> str:
         """Render the operator as SQL that yields the input rows with the properties as columns."""
         check_column_exists(self.column, input_columns)
-        properties = self._infer_property_types()
+        properties = self._infer_property_types(input_columns)
         names = self.infer_columns(input_columns)
+        if names == [PLACEHOLDER_COLUMN] and not properties:
+            return f"SELECT '' AS {quote_name(PLACEHOLDER_COLUMN)} FROM {input_sql}"  # noqa: S608  a quoted name
         chosen = [
-            f"{self._render_value(name, properties[name])} AS {quote_name(name)}"
+            f"{self._render_value(*properties[name])} AS {quote_name(name)}"
             if name in properties
             and (self.conflict != "keep_source" or name not in self._list_source_columns(input_columns))
             else quote_name(name)
@@ -184,7 +191,7 @@ class BagUnpack(UnorderedOutputOperator, DataDependentOperator):
 
     def infer_columns(self, input_columns: list[str]) -> list[str]:
         """Return the columns of the input without the unpacked column, and one column for each property."""
-        sources, properties = self._list_source_columns(input_columns), self._infer_property_types()
+        sources, properties = self._list_source_columns(input_columns), self._infer_property_types(input_columns)
         if self.schema is not None and not self.star:
             return [name for name, _ in self.schema]
         both = [name for name in properties if name in sources]
@@ -192,23 +199,22 @@ class BagUnpack(UnorderedOutputOperator, DataDependentOperator):
             raise semantic_error(f"evaluate bag_unpack(): the column '{both[0][:100]}' already exists")
         if self.conflict == "replace_source":
             sources = [name for name in sources if name not in both]
-        names = [*sources, *(name for name in properties if name not in sources)]
-        if not names:
-            raise unsupported_error("bag_unpack whose result has no column")
-        return names
+        return [*sources, *(name for name in properties if name not in sources)] or [PLACEHOLDER_COLUMN]
 
     def _list_source_columns(self, input_columns: list[str]) -> list[str]:
         return [name for name in input_columns if name != self.column]
 
-    def _infer_property_types(self) -> dict[str, str]:
-        """Return the Kusto type of each new column, by name."""
+    def _infer_property_types(self, input_columns: list[str]) -> dict[str, tuple[str, str]]:
+        """Return the property and the Kusto type of each new column, by name."""
         if self.schema is not None:
-            return dict(self.schema)
+            return {name: (name[len(self.prefix) :], kind) for name, kind in self.schema}
         found = {to_column_name(row[0]): row[1] for row in self.discovery_rows if row[0] not in self.ignored}
-        return {f"{self.prefix}{name}": _infer_property_type(kinds) for name, kinds in found.items()}
+        prefixed = {f"{self.prefix}{name}": name for name in found}
+        names = map_values_to_column_names(prefixed, self._list_source_columns(input_columns))
+        return {names[text]: (name, _infer_property_type(found[name])) for text, name in prefixed.items()}
 
     def _render_value(self, name: str, kind: str) -> str:
-        path = ir.PathAccess(ir.ColumnRef(self.column), (ir.PathStep(name[len(self.prefix) :]),))
+        path = ir.PathAccess(ir.ColumnRef(self.column), (ir.PathStep(name),))
         if kind == "dynamic":
             return render_expression(path)
         function = {"string": "tostring", "bool": "tobool", "int": "toint", "long": "tolong", "real": "todouble"}

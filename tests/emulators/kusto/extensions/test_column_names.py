@@ -114,3 +114,22 @@ def test_cells_of_pivot_without_rows_have_the_aggregate_of_no_rows(
     rows = "datatable(k:string, n:int, v:long)['a',1,1, 'a',1,2, 'a',int(null),long(null), 'b',2,5]"
     query = f"{rows} | extend s = strcat('n', n) | evaluate pivot(s, {aggregate}, k) | where k == 'a'"
     assert endpoint.query_rows(f"{query} | project n, n1, n2") == [cells]
+
+
+def test_pivot_of_an_empty_value_gets_a_free_name(endpoint: Endpoint) -> None:
+    """The column of the empty value of a pivot has the first name ``Column1``, ``Column2`` and so on that is free."""
+    source = 'datatable(s:string, k:long)["a", 1, "", 2, "", 2]'
+    table = endpoint.query_table(f"{source} | evaluate pivot(s, count(), k) | order by k asc").to_dict()["data"]
+    assert table == [{"k": 1, "Column1": 0, "a": 1}, {"k": 2, "Column1": 2, "a": 0}]
+    source = 'datatable(s:string)["Column1", ""]'
+    table = endpoint.query_table(f"{source} | evaluate pivot(s, count())").to_dict()["data"]
+    assert table == [{"Column2": 1, "Column1": 1}]
+
+
+def test_pivot_without_rows_returns_no_rows(endpoint: Endpoint) -> None:
+    """A pivot of no rows has its fixed columns, or an empty column if there are none."""
+    source = "datatable(s:string, k:long)[]"
+    assert endpoint.query_rows(f"{source} | evaluate pivot(s, count(), k)") == []
+    table = endpoint.query_table(f"{source} | project s | evaluate pivot(s, count())")
+    assert [column.column_name for column in table.columns] == ["Column1"]
+    assert list(table.rows) == []

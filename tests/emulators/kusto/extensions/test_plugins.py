@@ -24,3 +24,19 @@ def test_dcount_intersect_estimates_intersections_of_large_sets_closely(endpoint
     ((first, both),) = endpoint.query_rows(query)
     assert first == pytest.approx(10_000, rel=0.03)
     assert both == pytest.approx(5_000, rel=0.06)
+
+
+def test_bag_unpack_reads_properties_of_any_name(endpoint: Endpoint) -> None:
+    """``bag_unpack`` reads a property named ``*``; the column of a property without a name gets a free name."""
+    bag = """parse_json(@'{"*":5,"":7,"Column1":8,"a\\"b":9}')"""
+    table = endpoint.query_table(f"print d = {bag} | evaluate bag_unpack(d)").to_dict()["data"]
+    assert table == [{"*": 5, "Column2": 7, "Column1": 8, 'a"b': 9}]
+    table = endpoint.query_table(f"print d = {bag} | evaluate bag_unpack(d, 'p_')").to_dict()["data"]
+    assert table == [{"p_*": 5, "p_": 7, "p_Column1": 8, 'p_a"b': 9}]
+
+
+def test_bag_unpack_without_properties_returns_a_placeholder_column(endpoint: Endpoint) -> None:
+    """A result of ``bag_unpack`` without columns has an empty column, and as many rows as the input."""
+    source = "datatable(d:dynamic)[dynamic({}), dynamic({})]"
+    assert endpoint.query_rows(f"{source} | evaluate bag_unpack(d)") == [[""], [""]]
+    assert endpoint.query_rows(f"{source} | where false | evaluate bag_unpack(d)") == []

@@ -8,7 +8,7 @@ from typing import Final
 
 from shared.auth.older_keys import OlderKeyCreators
 from shared.auth.ports import ApiKey, CredentialStore, Directory
-from shared.auth.principals import Principal
+from shared.auth.principals import Principal, build_revoked_credential_error
 from shared.errors import Kind, WorkspaceError
 
 MAX_TOKENS: Final = 50
@@ -76,6 +76,15 @@ class CredentialLineage:
             and ((owner := members.get(key.principal)) is None or owner.service)
         }
         return creators | services
+
+    async def require_not_revoked(self, caller: Principal) -> None:
+        """Check in the store that the caller's credential is not revoked.
+
+        Raises:
+            WorkspaceError: UNAUTHENTICATED if it is revoked; UNAVAILABLE if the store does not respond.
+        """
+        if await self._store.is_revoked(caller.stored_credential_id):
+            raise build_revoked_credential_error()
 
     async def find_root_api_key(self, caller: Principal) -> ApiKey | None:
         """Return the API key from which the caller's credential descends; None if it descends from no API key.

@@ -68,7 +68,8 @@ class TokenIssuer:
             scopes: rights of the token; None for all rights of the caller.
 
         Raises:
-            WorkspaceError: INVALID naming ``minutes`` or ``scopes``; FORBIDDEN ``DELEGATED_TOKEN``.
+            WorkspaceError: INVALID naming ``minutes`` or ``scopes``; FORBIDDEN ``DELEGATED_TOKEN``; UNAUTHENTICATED if
+                the caller's credential was revoked in the meantime.
         """
         caller.require_not_delegated()
         issued_at = self._runtime.now()
@@ -90,7 +91,7 @@ class TokenIssuer:
         )
         token = await self._codec.sign(claims, issued_at)
         await self._store.add_token(
-            IssuedToken(claims.token_id, caller.member_id, expires_at, _get_parent_credential_id(caller))
+            IssuedToken(claims.token_id, caller.member_id, expires_at, caller.stored_credential_id)
         )
         details = {
             "expiresAt": format_rfc3339(expires_at),
@@ -139,10 +140,12 @@ class TokenIssuer:
         await self._revoke_and_record_event(caller, caller.credential_id, caller.member_id)
 
     async def _revoke_and_record_event(self, caller: Principal, token_id: str, principal: str) -> None:
-        if self._grants is not None:
-            await self._grants.end_grants_of_credential(token_id, caller.member_id, caller.describe_credential())
+        await self._end_grants(caller, token_id)
         await self._store.revoke_token(token_id, self._runtime.now())
         self._credentials.invalidate()
+        # Again, because a consent may have been stored before the token was revoked, but after the first search. The
+        # first search is necessary, because a caller whose token is revoked cannot repeat an interrupted request.
+        await self._end_grants(caller, token_id)
         # The append id contains the token id, so that a retry after a failure completes the record without a duplicate.
         await self._audit.record(
             caller.member_id,
@@ -154,6 +157,10 @@ class TokenIssuer:
             after={"madeWith": caller.describe_credential()},
         )
 
+    async def _end_grants(self, caller: Principal, token_id: str) -> None:
+        if self._grants is not None:
+            await self._grants.end_grants_of_credential(token_id, caller.member_id, caller.describe_credential())
+
 
 def _compute_expiry(caller: Principal, minutes: Decimal | None, issued_at: datetime) -> datetime:
     expires_at = issued_at + timedelta(minutes=float(DEFAULT_MINUTES if minutes is None else minutes))
@@ -164,10 +171,6 @@ def _compute_expiry(caller: Principal, minutes: Decimal | None, issued_at: datet
     if minutes is None:
         return caller.expires_at
     raise invalid("minutes", "the new token would expire later than the caller's credential; request fewer minutes")
-
-
-def _get_parent_credential_id(caller: Principal) -> str:
-    return "" if caller.via is CredentialKind.ENTRA else caller.credential_id
 
 
 def _select_rights(caller: Principal, scopes: Sequence[str]) -> frozenset[AccessRight]:

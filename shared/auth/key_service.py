@@ -75,7 +75,8 @@ class ApiKeys:
         Raises:
             WorkspaceError: FORBIDDEN, or INVALID naming ``principal`` or ``rights``; UNAUTHENTICATED
                 ``REAUTHENTICATION_REQUIRED`` if the workspace requires signatures, and the caller creates a key for
-                itself with a token of an old sign-in.
+                itself with a token of an old sign-in, or ``UNAUTHENTICATED`` if the caller's credential was revoked in
+                the meantime.
         """
         caller.require_not_delegated()
         caller.require_no_connection_binding()
@@ -90,6 +91,7 @@ class ApiKeys:
             granted,
             expires_in_days,
             credential=caller.describe_credential(),
+            parent=caller.stored_credential_id,
             seed=seed,
             creators=await self._find_creators(caller, owner),
             binding=binding,
@@ -104,6 +106,7 @@ class ApiKeys:
         expires_in_days: int | None = None,
         *,
         credential: Mapping[str, str | None] = BY_COMMAND,
+        parent: str = "",
         seed: bytes = b"",
         creators: Collection[str] | None = (),
         binding: TelemetryBinding | None = None,
@@ -112,9 +115,9 @@ class ApiKeys:
 
         Only :meth:`create`, the deployment's commands and the first start of the local host may call this method.
 
-        ``actor`` is the creator and ``credential`` the creator's credential, both for the audit event. ``seed`` has the
-        same meaning as for :meth:`create`. ``creators`` are the members, other than the principal, who create the key;
-        None if they are unknown.
+        ``actor`` is the creator and ``credential`` the creator's credential, both for the audit event. ``parent`` is
+        the id of that credential, which must not be revoked. ``seed`` has the same meaning as for :meth:`create`.
+        ``creators`` are the members, other than the principal, who create the key; None if they are unknown.
         """
         generated = api_keys.generate_key(self._runtime, seed)
         at = self._runtime.now()
@@ -124,7 +127,7 @@ class ApiKeys:
             creators=None if creators is None else tuple(sorted(creators)),
             binding=binding,
         )
-        key = await self._store.add_key(key)
+        key = await self._store.add_key(key, parent)
         self._credentials.invalidate()
         right_names = None if rights is None else sorted(rights)
         details = {
@@ -166,10 +169,12 @@ class ApiKeys:
             raise WorkspaceError(Kind.NOT_FOUND, "API_KEY_NOT_FOUND", "No API key has this id.")
         if key.principal != caller.member_id:
             caller.require_right(AccessRight.KEYS_MANAGE)
-        if self._grants is not None:
-            await self._grants.end_grants_of_credential(key_id, caller.member_id, caller.describe_credential())
+        await self._end_grants(caller, key_id)
         await self._store.revoke_key(key_id, self._runtime.now())
         self._credentials.invalidate()
+        # Again, because a consent may have been stored before the key was revoked, but after the first search. The
+        # first search is necessary, because a caller whose key is revoked cannot repeat an interrupted request.
+        await self._end_grants(caller, key_id)
         # The append id contains the key id, so that a retry after a failure completes the record without a duplicate.
         await self._audit.record(
             caller.member_id,
@@ -180,6 +185,10 @@ class ApiKeys:
             before={"principal": key.principal},
             after={"madeWith": caller.describe_credential()},
         )
+
+    async def _end_grants(self, caller: Principal, key_id: str) -> None:
+        if self._grants is not None:
+            await self._grants.end_grants_of_credential(key_id, caller.member_id, caller.describe_credential())
 
     async def get_effective_rights(self, key: ApiKey) -> list[AccessRight]:
         """Return the rights that an API key currently grants, sorted: the key's rights that its principal still has."""

@@ -186,18 +186,33 @@ class CredentialStore(Protocol):
         """Read all credentials that authentication needs."""
         ...
 
-    async def add_key(self, key: ApiKey) -> ApiKey:
+    async def add_key(self, key: ApiKey, parent: str = "") -> ApiKey:
         """Store a new API key, unless a key with the same id and digest is stored; return the stored key.
 
         A request that is sent again derives the same key, so it stores no second key.
 
+        Args:
+            key: the new key.
+            parent: id of the requesting API key or token; empty if the store does not need to check its revocation.
+
         Raises:
-            WorkspaceError: UNAVAILABLE if the store does not respond, or if another key has this id.
+            WorkspaceError: UNAUTHENTICATED if the parent is revoked, so that the key is not stored; UNAVAILABLE if the
+                store does not respond, or if another key has this id.
+        """
+        ...
+
+    async def is_revoked(self, credential_id: str) -> bool:
+        """Return whether the API key or token with this id is revoked; False for an unknown id.
+
+        The result contains every revocation that was stored before the call, also by other processes.
         """
         ...
 
     async def revoke_key(self, key_id: str, at: datetime) -> None:
-        """Revoke a key and every token that descends from it; earlier revocations are not changed."""
+        """Revoke a key and every token that descends from it; earlier revocations are not changed.
+
+        A token that another process adds at the same time is either revoked, or :meth:`add_token` rejects it.
+        """
         ...
 
     async def store_last_use(self, key_id: str, at: datetime) -> None:
@@ -205,7 +220,11 @@ class CredentialStore(Protocol):
         ...
 
     async def add_token(self, token: IssuedToken) -> None:
-        """Store the record of an issued token; records of tokens that are no longer retained may be deleted."""
+        """Store the record of an issued token; records of tokens that are no longer retained may be deleted.
+
+        Raises:
+            WorkspaceError: UNAUTHENTICATED if the token's parent is revoked; the token must not be used then.
+        """
         ...
 
     async def find_token(self, token_id: str) -> IssuedToken | None:
@@ -213,7 +232,7 @@ class CredentialStore(Protocol):
         ...
 
     async def revoke_token(self, token_id: str, at: datetime) -> None:
-        """Revoke an issued token and every token that descends from it."""
+        """Revoke an issued token and every token that descends from it, as :meth:`revoke_key` does for a key."""
         ...
 
 

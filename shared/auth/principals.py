@@ -74,6 +74,11 @@ class Principal:
         return bool(self.client_id) and self.via is CredentialKind.JWT
 
     @property
+    def stored_credential_id(self) -> str:
+        """Id of the caller's API key or token of this service; empty for other credentials, such as Entra ID tokens."""
+        return "" if self.via is CredentialKind.ENTRA else self.credential_id
+
+    @property
     def restrictions(self) -> frozenset[CredentialRestriction]:
         """Restrictions of the credential for which some operations reject it."""
         bound = {CredentialRestriction.BOUND} if self.binding is not None else set()
@@ -139,6 +144,11 @@ def bind_acting_member(caller: Principal) -> Iterator[None]:
         yield
     finally:
         acting_member.reset(token)
+
+
+def build_revoked_credential_error() -> WorkspaceError:
+    """Build the error for a request whose credential was revoked while the request was processed."""
+    return build_unauthenticated_error("The credential of the request was revoked.")
 
 
 def build_unauthenticated_error(detail: str) -> WorkspaceError:

@@ -152,7 +152,8 @@ class AuthorizationService:
 
         Raises:
             WorkspaceError: the same errors as :meth:`build_consent_question`; INVALID naming ``scopes`` if a right was
-                not requested; UNAUTHENTICATED ``REAUTHENTICATION_REQUIRED`` if the client requires a newer sign-in.
+                not requested; UNAUTHENTICATED if the member's credential was revoked in the meantime, or
+                ``REAUTHENTICATION_REQUIRED`` if the client requires a newer sign-in.
         """
         question = await self.build_consent_question(caller, parameters, base)
         if isinstance(question, Redirect):
@@ -195,6 +196,8 @@ class AuthorizationService:
             credential_ends_at=None if key is None else key.expires_at,
         )
         await self._store.add_grant(grant)
+        # After the grant is stored: a later revocation of the credential finds the grant and ends it.
+        await self._lineage.require_not_revoked(caller)
         details = {
             "clientId": grant.client_id,
             "clientName": grant.client_name,

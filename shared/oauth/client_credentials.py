@@ -50,7 +50,7 @@ class ClientCredentialsGrant:
 
         Raises:
             OAuthError: ``invalid_scope`` if the API key lacks a requested right; ``invalid_request`` if the key expires
-                before the token.
+                before the token; ``invalid_client`` if the key was revoked in the meantime.
             WorkspaceError: UNAVAILABLE.
         """
         rights = None if scope is None else parse_scope(scope)
@@ -62,4 +62,6 @@ class ClientCredentialsGrant:
         except WorkspaceError as error:
             if error.kind is Kind.INVALID:
                 raise build_invalid_request_error(error.detail) from None
+            if error.kind is Kind.UNAUTHENTICATED:
+                raise build_invalid_client_error(_INVALID) from None
             raise

@@ -3,6 +3,9 @@
 The end of the grant is stored first. Then the access tokens are revoked, and the audit event is appended. If the
 process stops in between, a background job completes the steps. The job also ends the grants of disabled members and of
 removed clients.
+
+A client receives an access token only if the token is stored and the grant was then replaced while it had not ended.
+So each token that a client has is stored before the end, and the revocation after the end finds it.
 """
 
 from collections.abc import Awaitable, Callable, Container, Mapping

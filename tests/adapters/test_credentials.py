@@ -1,7 +1,7 @@
 """Tests that every credential store meets the same contract."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -16,7 +16,7 @@ from shared.auth.telemetry_binding import TelemetryBinding
 from shared.backends.azure.cosmos_credentials import CosmosCredentialStore
 from shared.backends.embedded.credentials import SCHEMA, SqliteCredentialStore
 from shared.backends.embedded.sqlite import SqliteDatabase
-from shared.errors import WorkspaceError
+from shared.errors import Kind, WorkspaceError
 from shared.runtime import SYSTEM_RUNTIME, Runtime
 from shared.timestamps import now
 from tests.adapters.cosmos import KINDS, open_accounts
@@ -151,6 +151,83 @@ async def test_revoking_a_token_revokes_the_tokens_issued_with_it(store: Credent
     await store.revoke_token("unknown", AT)
     await store.revoke_token("a", AT)
     assert await list_revoked_tokens(store) == {"a", "b", "c", "d"}
+
+
+async def catch_error(awaitable: Awaitable[object]) -> WorkspaceError:
+    with pytest.raises(WorkspaceError) as caught:
+        await awaitable
+    return caught.value
+
+
+async def test_a_revoked_credential_gets_no_new_token_or_key(open_store: Opener) -> None:
+    """A process that does not know a revocation yet cannot add a token or key for the revoked key or token."""
+    store, other = open_store(), open_store()
+    await store.add_key(KEY)
+    for each in (build_token("a", KEY.key_id), build_token("b", "a"), build_token("x"), build_token("y", "x")):
+        await store.add_token(each)
+    await store.revoke_key(KEY.key_id, AT)
+    await store.revoke_token("x", AT)
+    for number, parent in enumerate((KEY.key_id, "a", "b", "x", "y")):
+        assert (await catch_error(other.add_token(build_token(f"new{number}", parent)))).kind is Kind.UNAUTHENTICATED
+        made = replace(KEY, key_id=f"KEY0000{number}")
+        assert (await catch_error(other.add_key(made, parent))).kind is Kind.UNAUTHENTICATED
+        assert await other.is_revoked(parent)
+    assert set((await store.load()).keys) == {KEY.key_id}
+    assert not await other.is_revoked("unknown")
+
+
+async def test_an_active_credential_gets_new_tokens_and_keys(store: CredentialStore) -> None:
+    """Tokens and keys can be added for a key, token or OAuth grant that is not revoked."""
+    await store.add_key(KEY)
+    await store.add_token(build_token("a", KEY.key_id))
+    await store.add_token(build_token("b", "a"))
+    await store.add_token(build_token("c", "grant"))
+    for number, parent in enumerate((KEY.key_id, "a", "grant")):
+        assert not await store.is_revoked(parent)
+        await store.add_key(replace(KEY, key_id=f"KEY0000{number}"), parent)
+
+
+@pytest.mark.parametrize("kind", ["key", "token"])
+async def test_no_token_survives_a_simultaneous_revocation_of_its_parent(open_store: Opener, kind: str) -> None:
+    """Each token that is added while an ancestor is being revoked is either rejected or revoked."""
+    stores = [open_store() for _ in range(3)]
+    await stores[0].add_key(KEY)
+    await stores[0].add_token(build_token("root", KEY.key_id))
+    added = {"root"}
+
+    async def add_line(store: CredentialStore, line: int) -> None:
+        parent = "root"
+        for number in range(8):
+            token = build_token(f"{line}-{number}", parent)
+            try:
+                await store.add_token(token)
+            except WorkspaceError as error:
+                assert error.kind is Kind.UNAUTHENTICATED  # noqa: PT017  any number of tokens can be added before
+                return
+            added.add(token.token_id)
+            parent = token.token_id if number % 2 else parent
+
+    async def revoke() -> None:
+        await (stores[2].revoke_key(KEY.key_id, AT) if kind == "key" else stores[2].revoke_token("root", AT))
+
+    await asyncio.gather(*(add_line(stores[line % 2], line) for line in range(6)), revoke())
+    assert added <= await list_revoked_tokens(stores[0])
+
+
+async def test_no_key_is_added_after_a_simultaneous_revocation(open_store: Opener) -> None:
+    """Keys that a key requests while it is being revoked are stored only before the revocation."""
+    stores = [open_store() for _ in range(2)]
+    await stores[0].add_key(KEY)
+    keys = [replace(KEY, key_id=f"KEY0000{number}") for number in range(6)]
+    outcomes = asyncio.gather(*(stores[0].add_key(key, KEY.key_id) for key in keys), return_exceptions=True)
+    await stores[1].revoke_key(KEY.key_id, AT)
+    stored = (await stores[1].load()).keys
+    for key, outcome in zip(keys, await outcomes, strict=True):
+        assert isinstance(outcome, ApiKey) == (key.key_id in stored)
+        assert isinstance(outcome, ApiKey) or (
+            isinstance(outcome, WorkspaceError) and outcome.kind is Kind.UNAUTHENTICATED
+        )
+    assert set((await stores[1].load()).keys) == set(stored)
 
 
 async def test_more_tokens_than_a_batch_can_hold_are_all_revoked(store: CredentialStore) -> None:

@@ -40,13 +40,20 @@ from shared.errors import WorkspaceError
 async def main():
     app = Services(Settings.read({"DATA_DIR": sys.argv[1]}))
     accepted = frozenset({CredentialKind.JWT, CredentialKind.API_KEY})
+    callers = {}
     for line in sys.stdin:
+        action, credential = line.split()
         try:
-            await app.access.authenticator(f"Bearer {line.strip()}", accepted)
+            if action == "check":
+                callers[credential] = await app.access.authenticator(f"Bearer {credential}", accepted)
+                reply = "LET_IN"
+            elif action == "mint":
+                reply = (await app.access.token_issuer.issue_token(callers[credential], None, None)).token
+            else:
+                reply = (await app.access.api_keys.create(callers[credential], "made elsewhere")).api_key
         except WorkspaceError as error:
-            print(error.code, flush=True)
-        else:
-            print("LET_IN", flush=True)
+            reply = error.code
+        print(reply, flush=True)
     await app.close()
 
 asyncio.run(main())
@@ -71,9 +78,17 @@ class Instance:
 
     def check_credential(self, credential: str) -> str:
         """Return `LET_IN` if the process accepts a credential, or else the error code of the rejection."""
+        return self.run("check", credential)
+
+    def run(self, action: str, credential: str) -> str:
+        """Return the result of an action, or the error code.
+
+        The process does not authenticate a credential again to ``mint`` a token or to ``create`` a key with it, like a
+        process that does not know a revocation yet.
+        """
         assert self._process.stdin is not None
         assert self._process.stdout is not None
-        self._process.stdin.write(f"{credential}\n")
+        self._process.stdin.write(f"{action} {credential}\n")
         self._process.stdin.flush()
         return self._process.stdout.readline().strip()
 
@@ -145,6 +160,28 @@ def test_revoking_a_key_revokes_its_tokens(refreshing_service: Service, other_pr
             lambda word: word == "UNAUTHENTICATED",
             PROMISED_SECONDS,
         )
+
+
+@pytest.mark.parametrize("kind", ["key", "token"])
+def test_another_process_cannot_extend_a_revoked_credential(
+    refreshing_service: Service, other_process: Instance, kind: str
+) -> None:
+    """A process that does not know a revocation yet creates no tokens and keys with the revoked key or token."""
+    owner = refreshing_service.create_anonymous_client(refreshing_service.read_api_key("editor@t"))
+    created = owner.post("/workspace/api/keys", json={"name": "leaked"}).json()
+    credential, address = created["apiKey"], f"/workspace/api/keys/{created['keyId']}"
+    if kind == "token":
+        credential = (
+            refreshing_service.create_anonymous_client(credential).get("/workspace/api/keys/jwt").json()["Token"]
+        )
+        address = f"/workspace/api/keys/jwt/{jwt.decode(credential, options={'verify_signature': False})['jti']}"
+    wait_until(lambda: other_process.check_credential(credential), lambda word: word == "LET_IN", PROMISED_SECONDS)
+    assert other_process.run("mint", credential).count(".") == 2
+    assert owner.delete(address).status_code == 204
+    names = {key["name"] for key in owner.get("/workspace/api/keys").json()["keys"]}
+    assert other_process.run("mint", credential) == "UNAUTHENTICATED"
+    assert other_process.run("create", credential) == "UNAUTHENTICATED"
+    assert {key["name"] for key in owner.get("/workspace/api/keys").json()["keys"]} == names
 
 
 def test_rejections_do_not_reveal_which_keys_exist(refreshing_service: Service) -> None:

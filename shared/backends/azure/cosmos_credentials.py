@@ -4,6 +4,15 @@ One logical partition contains the version, all keys and all revocations. Each c
 replaces the version under If-Match. Each issued token is an item in a separate partition. A revocation is another item,
 in the common partition. Both are deleted some time after the token has expired (``RETENTION_AFTER_EXPIRY``). Each grant
 is one item in a separate partition, which expires with the grant.
+
+A token and the revocation of its parent are in separate partitions, so no transaction contains both:
+
+- ``add_token`` stores the token (S) and then checks whether the parent is revoked (C).
+- A revocation stores the revocation of the parent (R) and then searches for tokens of the parent (F).
+
+If R precedes C, ``add_token`` rejects the token. Otherwise C precedes R, so that S precedes F, and the revocation finds
+the token. The search is repeated until it finds no new token, so the same holds for the tokens of each descendant.
+A key is stored in one batch with the version; if a revocation changes the version after the check, the batch fails.
 """
 
 import base64
@@ -14,6 +23,7 @@ from itertools import batched
 from typing import Any, Final
 
 from shared.auth.ports import RETENTION_AFTER_EXPIRY, ApiKey, Credentials, IssuedToken
+from shared.auth.principals import build_revoked_credential_error
 from shared.auth.rights import AccessRight
 from shared.auth.telemetry_binding import binding_from_json
 from shared.backends.azure.cosmos_account import CosmosAccount
@@ -58,7 +68,7 @@ class CosmosCredentialStore:
                 return _parse_credentials(before, items, self._runtime.now() - RETENTION_AFTER_EXPIRY)
         raise self._items.build_unavailable_error()
 
-    async def add_key(self, key: ApiKey) -> ApiKey:
+    async def add_key(self, key: ApiKey, parent: str = "") -> ApiKey:
         item = _key_to_item(key)
         for _ in range(ATTEMPTS):
             version = await self._items.read(VERSION, SCOPE)
@@ -68,6 +78,7 @@ class CosmosCredentialStore:
                 if stored.digest != key.digest:
                     break
                 return stored
+            await self._require_not_revoked(parent)
             if (
                 await self._items.put_if_unchanged(
                     version, _build_next_version_item(version), [("create", (item,), {})]
@@ -77,8 +88,14 @@ class CosmosCredentialStore:
                 return key
         raise self._items.build_unavailable_error()
 
+    async def is_revoked(self, credential_id: str) -> bool:
+        if await self._items.read(f"{_REVOKED}{credential_id}", SCOPE) is not None:
+            return True
+        key = await self._items.read(f"{_KEY}{credential_id}", SCOPE)
+        return key is not None and key["revokedAt"] is not None
+
     async def revoke_key(self, key_id: str, at: datetime) -> None:
-        await self._revoke_key_and_tokens(f"{_KEY}{key_id}", await self._find_descendant_tokens([key_id]), at)
+        await self._revoke_with_descendants(f"{_KEY}{key_id}", key_id, [], at)
 
     async def store_last_use(self, key_id: str, at: datetime) -> None:
         await self._items.commit(SCOPE, [_build_set_operation(f"{_KEY}{key_id}", "/lastUsedAt", format_rfc3339(at))])
@@ -86,6 +103,7 @@ class CosmosCredentialStore:
     async def add_token(self, token: IssuedToken) -> None:
         if await self._items.put_if_unchanged(None, _token_to_item(token, self._runtime.now())) is None:
             raise self._items.build_unavailable_error()
+        await self._require_not_revoked(token.parent)
 
     async def find_token(self, token_id: str) -> IssuedToken | None:
         item = await self._items.read(_TOKEN, _build_token_partition_key(token_id))
@@ -95,7 +113,27 @@ class CosmosCredentialStore:
     async def revoke_token(self, token_id: str, at: datetime) -> None:
         item = await self._items.read(_TOKEN, _build_token_partition_key(token_id))
         own = [] if item is None else [_token_from_item(item)]
-        await self._revoke_key_and_tokens("", [*own, *await self._find_descendant_tokens([token_id])], at)
+        await self._revoke_with_descendants("", token_id, own, at)
+
+    async def _require_not_revoked(self, parent: str) -> None:
+        if parent and await self.is_revoked(parent):
+            raise build_revoked_credential_error()
+
+    async def _revoke_with_descendants(
+        self, key: str, credential_id: str, own: Sequence[IssuedToken], at: datetime
+    ) -> None:
+        """Revoke a credential and its descendants, until a search after the last revocation finds no new descendant.
+
+        ``key`` is the id of the key's item, and ``own`` contains the token; both are empty if there is none.
+        """
+        revoked: set[str] | None = None
+        while True:
+            tokens = [*own, *await self._find_descendant_tokens([credential_id])]
+            found = {token.token_id for token in tokens}
+            if revoked is not None and found <= revoked:
+                return
+            await self._revoke_key_and_tokens(key, tokens, at)
+            revoked = found
 
     async def _find_descendant_tokens(self, parents: Sequence[str]) -> list[IssuedToken]:
         """Find the retained tokens that were issued for these tokens or keys, directly or through other tokens."""

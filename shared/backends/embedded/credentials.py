@@ -1,4 +1,9 @@
-"""API keys and issued tokens in SQLite."""
+"""API keys and issued tokens in SQLite.
+
+A write transaction adds a token or key only if its parent is not revoked, and a write transaction revokes a credential
+with its descendants. SQLite runs write transactions one after the other. If the addition is first, the revocation finds
+the new token; if the revocation is first, the addition is rejected.
+"""
 
 import json
 import sqlite3
@@ -9,6 +14,7 @@ from functools import partial
 from typing import Any
 
 from shared.auth.ports import RETENTION_AFTER_EXPIRY, ApiKey, Credentials, IssuedToken
+from shared.auth.principals import build_revoked_credential_error
 from shared.auth.rights import AccessRight
 from shared.auth.telemetry_binding import binding_from_json
 from shared.backends.embedded.sqlite import SqliteDatabase, convert_sqlite_errors
@@ -39,6 +45,10 @@ UPDATE issued_tokens SET revoked_at = ? WHERE token_id IN (SELECT id FROM line) 
 """
 
 
+_IS_REVOKED = """
+SELECT EXISTS (SELECT 1 FROM api_keys WHERE key_id = ?1 AND revoked_at IS NOT NULL)
+    OR EXISTS (SELECT 1 FROM issued_tokens WHERE token_id = ?1 AND revoked_at IS NOT NULL)
+"""
 _SET_CREATORS = "INSERT OR REPLACE INTO api_key_creators VALUES (?,?)"
 _DELETE_CREATORS = "DELETE FROM api_key_creators WHERE key_id = ?"
 _SET_BINDING = "INSERT OR REPLACE INTO api_key_bindings VALUES (?,?)"
@@ -65,10 +75,11 @@ class SqliteCredentialStore:
         with _convert_errors():
             return await self._database.read(partial(_load_credentials, self._compute_retention_start()))
 
-    async def add_key(self, key: ApiKey) -> ApiKey:
+    async def add_key(self, key: ApiKey, parent: str = "") -> ApiKey:
         def insert_key_if_missing(connection: sqlite3.Connection) -> ApiKey:
             stored = _find_key(connection, key.key_id)
             if stored is None:
+                _require_not_revoked(connection, parent)
                 _execute_and_increment_version(connection, _build_key_statements(key))
             return stored or key
 
@@ -77,6 +88,10 @@ class SqliteCredentialStore:
             if stored.digest != key.digest:
                 raise sqlite3.IntegrityError(key.key_id)
         return stored
+
+    async def is_revoked(self, credential_id: str) -> bool:
+        with _convert_errors():
+            return await self._database.read(lambda connection: _is_revoked(connection, credential_id))
 
     async def revoke_key(self, key_id: str, at: datetime) -> None:
         sql = "UPDATE api_keys SET revoked_at = ? WHERE key_id = ? AND revoked_at IS NULL"
@@ -91,6 +106,7 @@ class SqliteCredentialStore:
 
     async def add_token(self, token: IssuedToken) -> None:
         def insert_token(connection: sqlite3.Connection) -> None:
+            _require_not_revoked(connection, token.parent)
             since = format_rfc3339(self._compute_retention_start())
             connection.execute("DELETE FROM issued_tokens WHERE expires_at < ?", (since,))
             row = (token.token_id, token.principal, format_rfc3339(token.expires_at), token.parent)
@@ -116,6 +132,15 @@ class SqliteCredentialStore:
     async def _execute_in_transaction(self, *statements: _Statement) -> None:
         with _convert_errors():
             await self._database.write(lambda connection: _execute_and_increment_version(connection, statements))
+
+
+def _is_revoked(connection: sqlite3.Connection, credential_id: str) -> bool:
+    return bool(connection.execute(_IS_REVOKED, (credential_id,)).fetchone()[0])
+
+
+def _require_not_revoked(connection: sqlite3.Connection, parent: str) -> None:
+    if _is_revoked(connection, parent):
+        raise build_revoked_credential_error()
 
 
 def _execute_and_increment_version(connection: sqlite3.Connection, statements: Sequence[_Statement]) -> None:

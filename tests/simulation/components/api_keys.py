@@ -1,5 +1,6 @@
 """API key component: creation with stored replies, use, issue of tokens, and revocation."""
 
+import asyncio
 import json
 from base64 import urlsafe_b64decode
 from collections import Counter
@@ -23,9 +24,10 @@ class ApiKeysComponent(Component):
     """Members create API keys with Idempotency-Keys, use these API keys, issue tokens with them, and revoke both.
 
     Invariants: equal requests get equal replies, with the same secret; a created key works until its revocation; a
-    revoked key is rejected after the documented delay; each key has one audit event about its creation and, if its
-    revocation was acknowledged, one about its revocation; a request creates one key; a revoked token is rejected after
-    the documented delay, and has one event of its issue and one of its revocation; the key set never changes.
+    revoked key is rejected after the documented delay, and so is each token that was issued with it or with its tokens,
+    also during its revocation; each key has one audit event about its creation and, if its revocation was acknowledged,
+    one about its revocation; a request creates one key; a revoked token is rejected after the documented delay, and has
+    one event of its issue and one of its revocation; the key set never changes.
     """
 
     name: ClassVar[str] = "api-keys"
@@ -48,6 +50,7 @@ class ApiKeysComponent(Component):
         self._revoked: dict[str, int] = {}
         self._attempted: set[str] = set()
         self._revoked_tokens: dict[str, tuple[str, int]] = {}
+        self._tokens_of_keys: list[tuple[str, str]] = []
         self._key_set: object = None
 
     def start(self) -> Iterator[Coroutine[Any, Any, None]]:
@@ -166,6 +169,26 @@ class ApiKeysComponent(Component):
                 await self._revoke_key(self.world.random.choice(list(self._secrets)))
 
     async def _revoke_key(self, name: str) -> None:
+        """Revoke an API key; sometimes tokens are issued with the key at the same time."""
+        async with asyncio.TaskGroup() as group:
+            for _ in range(self.world.random.choice((0, 0, 1, 3))):
+                group.create_task(self._issue_tokens(name))
+            group.create_task(self._send_key_revocation(name))
+
+    async def _issue_tokens(self, name: str) -> None:
+        """Issue tokens with an API key, and with these tokens further ones, until one is refused."""
+        key_id, credential = self._secrets[name]
+        for _ in range(self.world.random.randint(1, 6)):
+            await self.world.sleep(self.world.random.random())
+            headers = {"authorization": f"Bearer {credential}"}
+            issued = await send_until_final(self.world, "", "GET", f"{_PATH}/jwt", headers=headers)
+            if issued is None or issued.status != 200:
+                return
+            self._tokens_of_keys.append((key_id, issued.json["Token"]))
+            if self.world.random.random() < 0.3:
+                credential = issued.json["Token"]
+
+    async def _send_key_revocation(self, name: str) -> None:
         key_id, _ = self._secrets[name]
         self._attempted.add(key_id)
         reply = await send_until_final(self.world, "ann@t", "DELETE", f"{_PATH}/{key_id}")
@@ -187,6 +210,17 @@ class ApiKeysComponent(Component):
             await self._use_key(name)
         for token, _ in self._revoked_tokens.values():
             await self._use_token(token)
+        for key_id, token in self._tokens_of_keys:
+            if key_id in self._revoked:
+                await self._check_rejection(token)
+
+    async def _check_rejection(self, token: str) -> None:
+        """Use a token of a key that was revoked at least as long ago as the documented delay."""
+        reply = await send_until_final(
+            self.world, "", "GET", f"{_PATH}/whoami", headers={"authorization": f"Bearer {token}"}
+        )
+        works = reply is not None and reply.status == 200
+        self.world.require(not works, "a token works although its API key was revoked")
 
     def check_invariants(self, folder: Path) -> None:
         """Check the audit events of API keys, and the number of API keys."""

@@ -100,7 +100,8 @@ class OAuthComponent(Component):
     may have ended can be refreshed; its access tokens work; no refresh succeeds after a rejected one; the access tokens
     of an ended family and revoked tokens are rejected after the documented delay; each acknowledged token has one
     event, and a family has one event of its end exactly if it has ended; a list of grants has every active family once,
-    and no ended one; a code gives one family.
+    and no ended one; a code gives one family; a family ends if the token of its consent is revoked, also if the member
+    consented during the revocation.
     """
 
     name: ClassVar[str] = "oauth"
@@ -152,7 +153,10 @@ class OAuthComponent(Component):
             elif action < 0.15:
                 await self._revoke_access_token(family, choices.choice(family.access))
         if family is not None and consent_token is not None and choices.random() < 0.5:
-            await self._revoke_consent_token(member, family, consent_token)
+            async with asyncio.TaskGroup() as group:
+                group.create_task(self._revoke_consent_token(member, family, consent_token))
+                if choices.random() < 0.5:
+                    group.create_task(self._sign_in(member, consent_token))
             # A process that does not know the revocation yet accepts the token.
             await self._sign_in(member, consent_token)
 
@@ -412,6 +416,8 @@ class OAuthComponent(Component):
             while (reply := await self._send_refresh(family.newest)) is None:
                 await self.world.sleep(1)
             if reply.status == 200:
+                is_revoked = family.consent_token is not None and family.consent_token.revoked_at is not None
+                self.world.require(not is_revoked, "a family outlives the revoked token of its consent")
                 self.world.require(not family.is_refused, "a refresh succeeds after a rejected one")
                 self.world.require(family.newest not in family.old, "a refresh token has two successors")
                 family.newest = reply.json["refresh_token"]

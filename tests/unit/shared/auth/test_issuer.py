@@ -142,3 +142,17 @@ async def test_at_most_a_thousand_invalid_scopes_are_listed(auth_workspace: Work
     error = await catch_error(auth_workspace.issuer.issue_token(build_caller(EDITOR.id, Role.EDITOR), None, scopes))
     listed: list[dict[str, str]] = error.members["errors"]  # type: ignore[assignment]
     assert [failing["field"] for failing in listed] == [*["scopes"] * MAX_LISTED, "..."]
+
+
+async def test_a_credential_that_was_revoked_meanwhile_gets_no_token(auth_workspace: Workspace) -> None:
+    """If the credential is revoked after its authentication, no token is issued, and no event is recorded."""
+    key = await auth_workspace.api_keys.issue_without_rights_check("test", EDITOR.id, "k")
+    by_key = await auth_workspace.authenticator(f"Bearer {key.api_key}", KEYS)
+    minted = await auth_workspace.issuer.issue_token(by_key, None, None)
+    by_token = await auth_workspace.authenticator(f"Bearer {minted.token}", KEYS)
+    await auth_workspace.store.revoke_key(key.key.key_id, now())
+    events = len(auth_workspace.trail)
+    for caller in (by_key, by_token):
+        error = await catch_error(auth_workspace.issuer.issue_token(caller, None, None))
+        assert error.kind is Kind.UNAUTHENTICATED
+    assert len(auth_workspace.trail) == events

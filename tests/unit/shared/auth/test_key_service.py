@@ -125,3 +125,15 @@ async def test_an_old_sign_in_creates_no_key_where_signatures_are_required(auth_
     person = build_caller(ADMIN.id, Role.ADMIN, CredentialKind.JWT, minutes_until_expiry=5)
     assert (await catch_error(auth_workspace.api_keys.create(person, "k"))).code == "REAUTHENTICATION_REQUIRED"
     assert (await auth_workspace.api_keys.create(person, "k", principal=SERVICE.id)).key.principal == SERVICE.id
+
+
+async def test_a_credential_that_was_revoked_meanwhile_creates_no_key(auth_workspace: Workspace) -> None:
+    """If the credential is revoked after its authentication, it creates no key, and no event is recorded."""
+    key = await auth_workspace.api_keys.issue_without_rights_check("test", ADMIN.id, "k")
+    caller = await auth_workspace.authenticator(f"Bearer {key.api_key}", KEYS)
+    await auth_workspace.store.revoke_key(key.key.key_id, key.key.created_at)
+    for principal in (ADMIN.id, VIEWER.id):
+        error = await catch_error(auth_workspace.api_keys.create(caller, "new", principal=principal))
+        assert error.kind is Kind.UNAUTHENTICATED
+    assert set((await auth_workspace.store.load()).keys) == {key.key.key_id}
+    assert [event["ActionType"] for event in auth_workspace.trail] == ["ApiKey.Created"]

@@ -6,12 +6,12 @@ import pytest
 
 from shared.auth.rights import AccessRight
 from shared.auth.telemetry_binding import TelemetryBinding
-from shared.errors import WorkspaceError
+from shared.errors import Kind, WorkspaceError
 from shared.oauth.authorization import ConsentQuestion
 from shared.oauth.parameters import Parameters
 from shared.oauth.redirects import Redirect
 from tests.service.oauth_client import build_challenge, read_query
-from tests.unit.shared.oauth.conftest import BASE, CLIENT, VERIFIER, Server
+from tests.unit.shared.oauth.conftest import BASE, CLIENT, MEMBER, VERIFIER, Server
 
 READ, MANAGE = AccessRight.CATALOG_READ, AccessRight.KEYS_MANAGE
 VALID = {
@@ -118,3 +118,13 @@ async def test_a_consent_is_audited(oauth_server: Server) -> None:
     assert read_query(result.address)["code"]
     [event] = oauth_server.trail
     assert (event["ActionType"], event["AfterState"]["accessRights"]) == ("Grant.Created", [READ])
+
+
+async def test_a_credential_that_was_revoked_meanwhile_cannot_consent(oauth_server: Server) -> None:
+    """If the credential is revoked after its authentication, the member gets no code, and no event is recorded."""
+    issued = await oauth_server.api_keys.issue_without_rights_check("test", MEMBER, "k")
+    await oauth_server.credential_store.revoke_key(issued.key.key_id, oauth_server.time.now)
+    with pytest.raises(WorkspaceError) as caught:
+        await oauth_server.consent_as_member(issued.key.key_id)
+    assert caught.value.kind is Kind.UNAUTHENTICATED
+    assert [event["ActionType"] for event in oauth_server.trail] == ["ApiKey.Created"]

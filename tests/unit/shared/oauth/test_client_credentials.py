@@ -57,3 +57,14 @@ async def test_a_token_cannot_exceed_its_api_key(
             replace(oauth_server.build_caller(), rights=frozenset(), expires_at=oauth_server.time.now), scope, minutes
         )
     assert raised.value.error == error
+
+
+async def test_a_key_that_was_revoked_meanwhile_gets_invalid_client(oauth_server: Server) -> None:
+    """If the key is revoked after its authentication, no token is issued, and the error is ``invalid_client``."""
+    grant = ClientCredentialsGrant(oauth_server.authenticator, oauth_server.issuer)
+    issued = await oauth_server.api_keys.issue_without_rights_check("test", MEMBER, "k")
+    caller = await grant.authenticate(ClientIdentification(issued.key.key_id, issued.api_key))
+    await oauth_server.credential_store.revoke_key(issued.key.key_id, oauth_server.time.now)
+    with pytest.raises(OAuthError) as raised:
+        await grant.issue(caller, None, None)
+    assert raised.value.error == "invalid_client"

@@ -1,9 +1,13 @@
 """Tests of how grants end: by a removed client, by a revoked credential, and after an interruption."""
 
+from datetime import datetime, timedelta
+
 import pytest
 
+from shared.auth.ports import IssuedToken
 from shared.errors import WorkspaceError
 from shared.oauth.grants import EndReason
+from shared.oauth.parameters import Parameters
 from tests.unit.shared.oauth.conftest import MEMBER, Server, check_invalid_grant
 
 
@@ -63,3 +67,29 @@ async def test_a_refresh_completes_an_interrupted_end_of_its_grant(oauth_server:
     with pytest.raises(WorkspaceError):
         await oauth_server.authenticate(access)
     assert oauth_server.list_end_reasons() == ["endedByMember"]
+
+
+@pytest.mark.parametrize("kind", ["key", "token"])
+async def test_a_consent_that_is_stored_during_the_revocation_ends(
+    oauth_server: Server, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    """A consent that is stored after the first search of a revocation, but before the revocation, ends, too."""
+    issued = await oauth_server.api_keys.issue_without_rights_check("test", MEMBER, "k")
+    expires_at = oauth_server.time.now + timedelta(hours=1)
+    await oauth_server.credential_store.add_token(IssuedToken("token", MEMBER, expires_at, issued.key.key_id))
+    codes: list[Parameters] = []
+    revoke_key, revoke_token = oauth_server.credential_store.revoke_key, oauth_server.credential_store.revoke_token
+
+    async def consent_and_revoke(credential_id: str, at: datetime) -> None:
+        if credential_id in (issued.key.key_id, "token"):
+            codes.append(await oauth_server.consent_as_member("token"))
+        await (revoke_key if credential_id == issued.key.key_id else revoke_token)(credential_id, at)
+
+    monkeypatch.setattr(oauth_server.credential_store, "revoke_key", consent_and_revoke)
+    monkeypatch.setattr(oauth_server.credential_store, "revoke_token", consent_and_revoke)
+    if kind == "key":
+        await oauth_server.api_keys.revoke(oauth_server.build_caller(), issued.key.key_id)
+    else:
+        await oauth_server.issuer.revoke(oauth_server.build_caller(), "token")
+    assert oauth_server.list_end_reasons() == ["credentialRevoked"]
+    await check_invalid_grant(oauth_server.redeem(codes[0]))

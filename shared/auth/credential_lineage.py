@@ -4,6 +4,7 @@ A token can be requested with an API key or with another token, so a chain of to
 """
 
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from typing import Final
 
 from shared.auth.older_keys import OlderKeyCreators
@@ -13,6 +14,19 @@ from shared.errors import Kind, WorkspaceError
 
 MAX_TOKENS: Final = 50
 """Maximum number of tokens between a token and its API key; each costs one read of the store."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ancestors:
+    """Credentials from which another credential descends.
+
+    Attributes:
+        token_ids: ids of the tokens, the direct parent first.
+        api_key: API key from which the tokens descend; None if there is none.
+    """
+
+    token_ids: tuple[str, ...]
+    api_key: ApiKey | None
 
 
 class CredentialLineage:
@@ -42,7 +56,7 @@ class CredentialLineage:
             WorkspaceError: FORBIDDEN ``MAKER_CHECKER_VIOLATION`` if there are too many tokens between the caller's
                 token and the API key; UNAVAILABLE if the store does not respond.
         """
-        key = await self.find_root_api_key(caller)
+        key = (await self.find_ancestors(caller)).api_key
         if key is None:
             return frozenset()
         creators = key.creators if self._older_keys is None else await self._older_keys.find(key)
@@ -86,8 +100,10 @@ class CredentialLineage:
         if await self._store.is_revoked(caller.stored_credential_id):
             raise build_revoked_credential_error()
 
-    async def find_root_api_key(self, caller: Principal) -> ApiKey | None:
-        """Return the API key from which the caller's credential descends; None if it descends from no API key.
+    async def find_ancestors(self, caller: Principal) -> Ancestors:
+        """Return the tokens and the API key from which the caller's credential descends.
+
+        If the caller's credential is an API key, this key is returned, and no tokens.
 
         Raises:
             WorkspaceError: the same errors as :meth:`find_key_creators`.
@@ -95,9 +111,11 @@ class CredentialLineage:
         # The cached keys can lack a key that another process has just created.
         keys = (await self._store.load()).keys
         credential_id = caller.credential_id
+        token_ids: list[str] = []
         for _ in range(MAX_TOKENS):
             if not credential_id or credential_id in keys:
-                return keys.get(credential_id)
+                return Ancestors(tuple(token_ids[1:]), keys.get(credential_id))
+            token_ids.append(credential_id)
             credential_id = await self._find_parent_credential(credential_id)
         detail = "The token descends from its API key through too many tokens; request a token with the API key."
         raise WorkspaceError(Kind.FORBIDDEN, "MAKER_CHECKER_VIOLATION", detail)

@@ -181,7 +181,8 @@ class AuthorizationService:
         at = self._runtime.now()
         grant_id = build_token_id(self._runtime, at)
         code = generate_authorization_code(self._runtime, grant_id)
-        key = await self._lineage.find_root_api_key(caller)
+        ancestors = await self._lineage.find_ancestors(caller)
+        key = ancestors.api_key
         grant = Grant(
             grant_id=grant_id,
             member_id=caller.member_id,
@@ -192,6 +193,7 @@ class AuthorizationService:
             code=CodeProof(compute_digest(code.secret), request.challenge, request.redirect_uri, at + CODE_LIFETIME),
             sign_in=caller.sign_in,
             token_id=caller.credential_id,
+            ancestor_ids=ancestors.token_ids,
             api_key_id="" if key is None else key.key_id,
             credential_ends_at=None if key is None else key.expires_at,
         )

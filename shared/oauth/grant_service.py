@@ -172,7 +172,7 @@ class GrantService:
         if await self._ender.end_if_orphaned(grant) or member is None:
             raise build_invalid_grant_error("The member who consented is disabled, or the client was removed.")
         key = credentials.keys.get(grant.api_key_id)
-        if grant.token_id in credentials.revoked_tokens or (
+        if not credentials.revoked_tokens.isdisjoint((grant.token_id, *grant.ancestor_ids)) or (
             key is not None and team.find_key_end_time(key) is not None
         ):
             await self._ender.end(grant.grant_id, EndReason.CREDENTIAL, grant.member_id)

@@ -93,6 +93,8 @@ class Grant:
         code: values with which the client must prove that it requested the authorization code.
         sign_in: sign-in with which the member consented.
         token_id: id of the token with which the member consented; if this token is revoked, the grant ends.
+        ancestor_ids: ids of the tokens from which that token descends; if one of them is revoked, the grant ends. The
+            store of tokens deletes expired tokens, so these ids are stored here. Empty in grants of earlier versions.
         api_key_id: id of the API key for which that token was issued; if this key is revoked, the grant ends. Empty if
             the token was not issued for an API key.
         refresh: state of the refresh tokens; None until the client exchanges the code.
@@ -110,6 +112,7 @@ class Grant:
     code: CodeProof
     sign_in: SignIn = NO_SIGN_IN
     token_id: str = ""
+    ancestor_ids: tuple[str, ...] = ()
     api_key_id: str = ""
     refresh: RefreshState | None = None
     credential_ends_at: datetime | None = None
@@ -162,7 +165,10 @@ class GrantStore(Protocol):
         ...
 
     async def list_grants_of_credential(self, credential_id: str) -> Sequence[Grant]:
-        """Return the active, unexpired grants whose consent was given with a certain token or API key, oldest first."""
+        """Return the active, unexpired grants whose consent was given with a token or API key, oldest first.
+
+        The result also contains the grants whose consent was given with a token that descends from it.
+        """
         ...
 
     async def list_grants_with_unrecorded_end(self) -> Sequence[StoredGrant]:
@@ -188,6 +194,7 @@ def grant_to_json(grant: Grant) -> dict[str, Any]:
         },
         "signIn": _sign_in_to_json(grant.sign_in),
         "tokenId": grant.token_id,
+        "ancestorIds": list(grant.ancestor_ids),
         "apiKeyId": grant.api_key_id,
         "refresh": None
         if refresh is None
@@ -243,6 +250,7 @@ def grant_from_json(stored: Mapping[str, Any]) -> Grant:
         ),
         sign_in=_sign_in_from_json(stored["signIn"]),
         token_id=stored["tokenId"],
+        ancestor_ids=tuple(stored.get("ancestorIds", ())),
         api_key_id=stored["apiKeyId"],
         refresh=None
         if refresh is None

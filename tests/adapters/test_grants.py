@@ -62,7 +62,7 @@ async def test_a_stored_grant_is_found_with_all_attributes(open_store: Opener) -
     found = await other.find_grant("0001")
     assert found is not None
     assert found.grant == GRANT
-    redeemed = replace(GRANT, refresh=REFRESH, credential_ends_at=AT, end=END)
+    redeemed = replace(GRANT, refresh=REFRESH, ancestor_ids=("b", "a"), credential_ends_at=AT, end=END)
     assert await other.replace_grant(found, redeemed)
     again = await store.find_grant("0001")
     assert again is not None
@@ -113,6 +113,21 @@ async def test_grants_of_a_credential_are_listed(open_store: Opener) -> None:
     assert list(await store.list_grants_of_credential("AAAAAAAA")) == [GRANT]
     assert list(await store.list_grants_of_credential("other")) == [other]
     assert list(await store.list_grants_of_credential("unknown")) == []
+
+
+async def test_grants_of_an_ancestor_are_listed(open_store: Opener) -> None:
+    """Grants can be listed by each token from which the token of the consent descends."""
+    store = open_store()
+    line = replace(GRANT, grant_id="0002", token_id="child", ancestor_ids=("parent", "root"))
+    renewed = replace(line, grant_id="0003", ancestor_ids=("root",))
+    for grant in (GRANT, line, renewed):
+        await store.add_grant(grant)
+    stored = await store.find_grant("0003")
+    assert stored is not None
+    assert await store.replace_grant(stored, replace(renewed, refresh=REFRESH))
+    assert list(await store.list_grants_of_credential("parent")) == [line]
+    assert list(await store.list_grants_of_credential("root")) == [line, replace(renewed, refresh=REFRESH)]
+    assert list(await store.list_grants_of_credential("oo")) == []
 
 
 async def test_ended_grants_without_an_audit_event_are_listed(open_store: Opener) -> None:

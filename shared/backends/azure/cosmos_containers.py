@@ -88,7 +88,10 @@ CHAINS: Final = tuple(
 )
 CATALOG: Final = ContainerDefinition("catalog", "/scope", ("/scope/?",))
 CREDENTIALS: Final = ContainerDefinition(
-    "credentials", "/scope", ("/scope/?", "/parent/?", "/member/?", "/token/?", "/apiKey/?"), default_ttl=ITEMS_DECIDE
+    "credentials",
+    "/scope",
+    ("/scope/?", "/parent/?", "/member/?", "/token/?", "/apiKey/?", "/ancestors/[]/?"),
+    default_ttl=ITEMS_DECIDE,
 )
 CONNECTIONS: Final = ContainerDefinition("connections", "/id")
 REQUESTS: Final = ContainerDefinition("requests", "/id", default_ttl=25 * _HOUR)

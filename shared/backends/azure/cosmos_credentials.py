@@ -263,7 +263,10 @@ _RETAINED_SECONDS: Final = 86_400
 _FOR_MEMBER: Final = "SELECT * FROM c WHERE c.member = @member"
 _FOR_ALL: Final = "SELECT * FROM c WHERE c.id = 'grant'"
 _UNRECORDED: Final = "SELECT * FROM c WHERE c.id = 'grant' AND c.grant['end'].isRecorded = false"
-_FOR_ANCESTOR: Final = "SELECT * FROM c WHERE c.id = 'grant' AND (c.token = @credential OR c.apiKey = @credential)"
+_FOR_ANCESTOR: Final = (
+    "SELECT * FROM c WHERE c.id = 'grant' AND "
+    "(c.token = @credential OR c.apiKey = @credential OR ARRAY_CONTAINS(c.ancestors, @credential))"
+)
 
 
 class CosmosGrantStore:
@@ -317,7 +320,8 @@ class CosmosGrantStore:
             "ttl": max(1, left + _RETAINED_SECONDS),
         }
         indexed = {"member": grant.member_id, "token": grant.token_id, "apiKey": grant.api_key_id}
-        return {**place, **indexed, "grant": grant_to_json(grant)}
+        ancestors = {"ancestors": list(grant.ancestor_ids)} if grant.ancestor_ids else {}
+        return {**place, **indexed, **ancestors, "grant": grant_to_json(grant)}
 
 
 def _build_grant_partition_key(grant_id: str) -> str:

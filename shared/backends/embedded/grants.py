@@ -27,7 +27,9 @@ _RETAINED: Final = timedelta(days=1)
 _FOR_MEMBER: Final = "SELECT content FROM oauth_grants WHERE member_id = ? AND expires_at > ? ORDER BY grant_id"
 _FOR_ALL: Final = "SELECT content FROM oauth_grants WHERE expires_at > ? ORDER BY grant_id"
 _FOR_ANCESTOR: Final = """
-SELECT content FROM oauth_grants WHERE (token_id = ? OR api_key_id = ?) AND expires_at > ? ORDER BY grant_id
+SELECT content FROM oauth_grants WHERE expires_at > ?2 AND (
+  token_id = ?1 OR api_key_id = ?1 OR EXISTS (SELECT 1 FROM json_each(content, '$.ancestorIds') WHERE value = ?1)
+) ORDER BY grant_id
 """
 _UNRECORDED: Final = "SELECT content, version FROM oauth_grants WHERE unrecorded = 1 ORDER BY grant_id"
 
@@ -84,7 +86,7 @@ class SqliteGrantStore:
         return [grant for grant in map(_grant_from_row, rows) if grant.is_active(at)]
 
     async def list_grants_of_credential(self, credential_id: str) -> Sequence[Grant]:
-        arguments = (credential_id, credential_id, format_rfc3339(self._database.runtime.now()))
+        arguments = (credential_id, format_rfc3339(self._database.runtime.now()))
         with _convert_errors():
             rows = await self._database.read(lambda connection: connection.execute(_FOR_ANCESTOR, arguments).fetchall())
         return [grant for grant in map(_grant_from_row, rows) if grant.end is None]

@@ -1,6 +1,7 @@
 """Tests of how grants end: by a removed client, by a revoked credential, and after an interruption."""
 
 from datetime import datetime, timedelta
+from decimal import Decimal
 
 import pytest
 
@@ -93,3 +94,28 @@ async def test_a_consent_that_is_stored_during_the_revocation_ends(
         await oauth_server.issuer.revoke(oauth_server.build_caller(), "token")
     assert oauth_server.list_end_reasons() == ["credentialRevoked"]
     await check_invalid_grant(oauth_server.redeem(codes[0]))
+
+
+async def test_the_revocation_of_an_ancestor_ends_the_grant(oauth_server: Server) -> None:
+    """If a token from which the token of the consent descends is revoked, the grant and its tokens end at once."""
+    root = await oauth_server.issuer.issue_token(oauth_server.build_caller(""), None, None)
+    child = await oauth_server.issuer.issue_token(oauth_server.build_caller(root.token_id), None, None)
+    last = await oauth_server.issuer.issue_token(oauth_server.build_caller(child.token_id), None, None)
+    access, refresh = await oauth_server.redeem(await oauth_server.consent_as_member(last.token_id))
+    await oauth_server.issuer.revoke(oauth_server.build_caller(), root.token_id)
+    assert oauth_server.list_end_reasons() == ["credentialRevoked"]
+    with pytest.raises(WorkspaceError):
+        await oauth_server.authenticate(access)
+    await check_invalid_grant(oauth_server.refresh(refresh))
+
+
+async def test_the_revocation_of_an_ancestor_ends_the_grant_after_the_token_expired(oauth_server: Server) -> None:
+    """The grant also ends if the store has already deleted the expired token with which the member consented."""
+    root = await oauth_server.issuer.issue_token(oauth_server.build_caller(""), Decimal(600), None)
+    child = await oauth_server.issuer.issue_token(oauth_server.build_caller(root.token_id), Decimal(1), None)
+    _, refresh = await oauth_server.redeem(await oauth_server.consent_as_member(child.token_id))
+    oauth_server.time.advance(3 * 3600)
+    _, refresh = await oauth_server.refresh(refresh)
+    await oauth_server.issuer.revoke(oauth_server.build_caller(), root.token_id)
+    assert oauth_server.list_end_reasons() == ["credentialRevoked"]
+    await check_invalid_grant(oauth_server.refresh(refresh))

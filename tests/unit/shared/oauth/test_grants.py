@@ -30,7 +30,7 @@ END = GrantEnd(AT, EndReason.MEMBER, "ann", {"via": "jwt"})
     "grant",
     [
         GRANT,
-        replace(GRANT, refresh=REFRESH, token_id="t", api_key_id="k", credential_ends_at=AT),
+        replace(GRANT, refresh=REFRESH, token_id="t", ancestor_ids=("p", "r"), api_key_id="k", credential_ends_at=AT),
         replace(GRANT, sign_in=SignIn(AT, ("pwd", "mfa"), "s1"), end=END),
         replace(GRANT, end=replace(END, made_with=None, is_recorded=True)),
     ],
@@ -60,3 +60,9 @@ def test_a_grant_is_active_between_the_exchange_and_its_end(grant: Grant, *, is_
     """A grant is active from the exchange of its code until it ends or its refresh token expires."""
     assert grant.is_active(AT) is is_active
     assert grant.expires_at == (AT if grant.refresh is None else grant.refresh.expires_at)
+
+
+def test_a_grant_of_an_earlier_version_is_read() -> None:
+    """A stored grant without the ids of its token's ancestors is read as a grant without ancestors."""
+    stored = {name: value for name, value in grant_to_json(GRANT).items() if name != "ancestorIds"}
+    assert grant_from_json(stored) == GRANT

@@ -221,7 +221,10 @@ class Authenticator:
                 del self._claims_cache[digest]
                 raise build_unauthenticated_error("The token has expired.")
             self._claims_cache.move_to_end(digest)
-            return claims
+            if await self._codec.is_published(claims.key_id):
+                return claims
+            # The key was withdrawn, so the token must not be accepted; the verification rejects it.
+            self._claims_cache.pop(digest, None)
         claims = await self._codec.verify(token)
         self._claims_cache[digest] = claims
         if len(self._claims_cache) > CACHED_TOKENS:

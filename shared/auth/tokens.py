@@ -3,14 +3,14 @@
 import asyncio
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 import jwt
 
 from shared.auth import jose
-from shared.auth.ports import SigningKey
+from shared.auth.ports import MAX_MINUTES, SigningKey
 from shared.auth.principals import build_unauthenticated_error
 from shared.auth.rights import AccessRight
 from shared.auth.sign_ins import NO_SIGN_IN, SignIn, sign_in_from_claims
@@ -51,6 +51,7 @@ class Claims:
         client_id: ``client_id``: OAuth client to which the member delegated the rights; empty if there is none.
         sign_in: ``auth_time``, ``amr`` and ``sid``.
         personal: ``Personal``: False if another person created the API key from which the token descends.
+        key_id: ``kid`` of the key that verified the token; empty in the claims of a token that is not signed yet.
     """
 
     token_id: str
@@ -63,6 +64,7 @@ class Claims:
     client_id: str = ""
     sign_in: SignIn = NO_SIGN_IN
     personal: bool = True
+    key_id: str = field(default="", compare=False)
 
 
 class TokenCodec:
@@ -93,7 +95,8 @@ class TokenCodec:
                 ``SIGNING_KEY_UNAVAILABLE`` if the public keys are unknown.
         """
         try:
-            key = await self._find_public_key(jose.parse_header(token))
+            header = jose.parse_header(token)
+            key = await self._find_public_key(header)
             payload = jwt.decode(
                 token,
                 key,
@@ -103,7 +106,7 @@ class TokenCodec:
                 leeway=CLOCK_TOLERANCE,
                 options={"require": _REQUIRED, "strict_aud": True},
             )
-            claims = _parse_claims(payload)
+            claims = _parse_claims(payload, header["kid"])
         except jwt.ExpiredSignatureError:
             raise build_unauthenticated_error("The token has expired.") from None
         except (jwt.PyJWTError, ValueError, KeyError, TypeError, RecursionError, OverflowError):
@@ -113,19 +116,31 @@ class TokenCodec:
             raise build_unauthenticated_error("The token has expired.")
         return claims
 
+    async def is_published(self, key_id: str) -> bool:
+        """Return whether the public keys, which are at most :data:`FRESH_SECONDS` old, still contain this key id.
+
+        Raises:
+            WorkspaceError: UNAVAILABLE ``SIGNING_KEY_UNAVAILABLE`` if there are no public keys.
+        """
+        await self._refresh_public_keys(key_id)
+        return key_id in self._public
+
     async def _find_public_key(self, header: Mapping[str, Any]) -> jwt.PyJWK:
         # Only the key id is read from the header; an embedded key (jwk, x5c) or URL (jku, x5u) must never be used.
         if header.get("alg") != ALGORITHM or "crit" in header:
             raise ValueError(_INVALID)
         key_id = header["kid"]
+        await self._refresh_public_keys(key_id)
+        if self._failure is not None and key_id not in self._public:
+            raise self._failure
+        return self._public[key_id]
+
+    async def _refresh_public_keys(self, key_id: str) -> None:
         if self._is_fetch_due(key_id):
             # Concurrent requests must wait for the fetch instead of failing with an unknown key.
             async with self._fetching:
                 if self._is_fetch_due(key_id):
                     await self._fetch_public_keys()
-        if self._failure is not None and key_id not in self._public:
-            raise self._failure
-        return self._public[key_id]
 
     def _is_fetch_due(self, key_id: str) -> bool:
         return self._runtime.monotonic() - self._fetched_at > (
@@ -136,7 +151,9 @@ class TokenCodec:
         try:
             keys = await self._key.load_public_keys()
         except WorkspaceError as error:
-            self._failure = error
+            # During an outage the signing key returns the keys that it knows, so a failure means that no key is enabled
+            # or that none was ever read.
+            self._failure, self._public = error, {}
             raise
         finally:
             self._fetched_at = self._runtime.monotonic()
@@ -168,8 +185,10 @@ def _encode_segment(value: Mapping[str, Any]) -> str:
     return jose.encode_base64url(json.dumps(value, separators=(",", ":")).encode())
 
 
-def _parse_claims(payload: Mapping[str, Any]) -> Claims:
+def _parse_claims(payload: Mapping[str, Any], key_id: str) -> Claims:
     known = set(AccessRight)
+    if int(payload["exp"]) - int(payload["iat"]) > MAX_MINUTES * 60:
+        raise ValueError("the token is valid for longer than any token of the service")
     return Claims(
         token_id=str(payload["jti"]),
         subject=payload.get("sub"),
@@ -181,4 +200,5 @@ def _parse_claims(payload: Mapping[str, Any]) -> Claims:
         client_id=str(payload.get(CLIENT_ID, "")),
         sign_in=sign_in_from_claims(payload),
         personal=PERSONAL not in payload,
+        key_id=key_id,
     )

@@ -85,13 +85,13 @@ class VaultSigningKey:
                 raise
             _LOG.warning("cannot refresh the versions of the signing key")
         else:
+            self._versions = versions
             if not versions:
                 raise WorkspaceError(
                     Kind.UNAVAILABLE,
                     "SIGNING_KEY_UNAVAILABLE",
                     f"In Key Vault, {_TOKEN_KEY} has no enabled version.",
                 )
-            self._versions = versions
         self._read_at = self._runtime.monotonic()
 
 

@@ -20,17 +20,21 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from shared.auth import jose
+from shared.auth import jose, tokens
 from shared.auth.authenticator import ACCURACY_SECONDS, MAX_WAITING, Authenticator, KeyUsageRecorder
 from shared.auth.entra import EntraTokens
 from shared.auth.ports import ApiKey, CredentialCutoff
 from shared.auth.principals import CredentialKind, Principal
 from shared.auth.rights import ROLE_RIGHTS, AccessRight, Role
+from shared.auth.tokens import TokenCodec
 from shared.backends.embedded.credentials import SCHEMA, SqliteCredentialStore
+from shared.backends.embedded.key_files import FileSigningKey
 from shared.backends.embedded.sqlite import SqliteDatabase
 from shared.errors import Kind, WorkspaceError
+from shared.timestamps import now
 from tests.unit.shared.auth.conftest import EDITOR, Workspace, catch_error
 from tests.unit.shared.auth.targets import AUDIENCE, TENANT, OneKey, build_entra_target
+from tests.virtual_time import VirtualTime
 
 AT = datetime(2026, 1, 5, 8, tzinfo=UTC)
 WRITE_SECONDS = 0.1
@@ -190,6 +194,38 @@ async def test_verified_token_is_cached(auth_workspace: Workspace, monkeypatch: 
     assert await auth_workspace.authenticator(f"Bearer {token}", JWT_ONLY) == first
 
 
+async def test_a_cached_token_of_a_withdrawn_key_is_rejected(auth_workspace: Workspace, tmp_path: Path) -> None:
+    """After a signing key is withdrawn, tokens that it signed are rejected, also those that were verified before."""
+    clock = VirtualTime(now())
+    codec = TokenCodec(auth_workspace.key, "issuer", "audience", runtime=clock.runtime)
+    credentials, store = auth_workspace.credentials, auth_workspace.store
+    authenticator = Authenticator(auth_workspace, credentials, store, codec, None, runtime=clock.runtime)
+    token = await issue_token(auth_workspace, EDITOR.id)
+    await authenticator(f"Bearer {token}", JWT_ONLY)
+    codec._key = FileSigningKey(tmp_path / "next.pem")
+    clock.advance(tokens.FRESH_SECONDS - 1)
+    await authenticator(f"Bearer {token}", JWT_ONLY)
+    clock.advance(2)
+    for _ in range(2):
+        assert (await catch_error(authenticator(f"Bearer {token}", JWT_ONLY))).kind is Kind.UNAUTHENTICATED
+
+
+async def test_a_cached_token_is_rejected_while_no_key_is_enabled(
+    auth_workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """If no signing key is enabled, no token is accepted."""
+    token = await issue_token(auth_workspace, EDITOR.id)
+    await auth_workspace.authenticator(f"Bearer {token}", JWT_ONLY)
+
+    async def raise_unavailable() -> Any:
+        raise WorkspaceError(Kind.UNAVAILABLE, "SIGNING_KEY_UNAVAILABLE", "no enabled version")
+
+    monkeypatch.setattr(auth_workspace.key, "load_public_keys", raise_unavailable)
+    monkeypatch.setattr(tokens, "FRESH_SECONDS", -1.0)
+    for _ in range(2):
+        assert (await catch_error(auth_workspace.authenticator(f"Bearer {token}", JWT_ONLY))).kind is Kind.UNAVAILABLE
+
+
 @pytest.mark.parametrize(
     "authorization", ["", "Bearer", "Bearer ", "Basic abc", "Bearer garbage", "Bearer a.b.c", "Bearer ..", "x" * 99]
 )
@@ -247,6 +283,7 @@ async def test_key_in_token_header_is_not_used(auth_workspace: Workspace) -> Non
         {"WorkspaceLookup": "plant-b"},
         {"Username": "stranger@x", "sub": "stranger@x"},
         {"sub": "admin@x"},
+        {"exp": int(time.time()) + 31 * 86_400},
         {"exp": None},
         {"jti": None},
         {"AccessRights": None},

@@ -148,6 +148,24 @@ async def test_tokens_of_a_disabled_version_are_rejected(
     assert caught.value.kind is Kind.UNAUTHENTICATED
 
 
+@pytest.mark.usefixtures("uncached_key_versions")
+async def test_tokens_of_the_only_version_are_rejected_after_it_is_disabled(
+    emulator: KeyVaultDouble, vault_client: Vault, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """If the only key version is disabled, processes drop its public key, and no token is accepted."""
+    monkeypatch.setattr(tokens_module, "FRESH_SECONDS", -1.0)
+    version = emulator.keys.create_version("tokens", START.timestamp())
+    codec = TokenCodec(VaultSigningKey(vault_client, "tokens"), "issuer", "audience")
+    at = now()
+    token = await codec.sign(Claims("id", "e", "e", "plant-a", frozenset(), at + timedelta(hours=1)), at)
+    await codec.verify(token)
+    version.enabled = False
+    for _ in range(2):
+        with pytest.raises(WorkspaceError) as caught:
+            await codec.verify(token)
+        assert caught.value.code == "SIGNING_KEY_UNAVAILABLE"
+
+
 async def test_the_signature_matches_the_key_id(emulator: KeyVaultDouble, vault_client: Vault) -> None:
     """A token is signed with the version in its key id, even if a new version starts to sign meanwhile."""
     clock = Clock()

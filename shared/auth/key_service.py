@@ -68,9 +68,11 @@ class ApiKeys:
     ) -> IssuedKey:
         """Create an API key for the caller or, with the right to manage keys, for another member.
 
-        A key never has a right that its creator lacks, so that no member gains rights with a key. Calls with the same
-        ``seed`` (:func:`shared.auth.api_keys.generate_key`) create one key and return the same secret. A key with a
-        ``binding`` has only the right to write telemetry.
+        A key never has a right that its creator lacks, so that no member gains rights with a key. Without ``rights``,
+        the caller's own key has all rights of the caller, also those that the caller gets later; a key for another
+        member has the rights that this member has now. The same is true for an own key that is created with a key that
+        another member made. Calls with the same ``seed`` (:func:`shared.auth.api_keys.generate_key`) create one key and
+        return the same secret. A key with a ``binding`` has only the right to write telemetry.
 
         Raises:
             WorkspaceError: FORBIDDEN, or INVALID naming ``principal`` or ``rights``; UNAUTHENTICATED
@@ -239,11 +241,13 @@ def _select_rights(
     caller: Principal, owner: TeamMember, requested: Sequence[AccessRight] | None
 ) -> frozenset[AccessRight] | None:
     if requested is None:
-        if caller.rights >= owner.access_rights:
-            return None
         if owner.id == caller.member_id:
-            return caller.rights
+            # Whoever made the caller's key may know the new one as well, and must not get the rights that the owner
+            # gets later.
+            return None if caller.personal and caller.rights >= owner.access_rights else caller.rights
         missing = sorted(owner.access_rights - caller.rights)
+        if not missing:
+            return owner.access_rights
         detail = f"The key would have access rights that its creator lacks: {', '.join(missing)}."
         raise WorkspaceError(
             Kind.FORBIDDEN, "ACCESS_RIGHT_MISSING", detail, accessRight=missing[0], accessRights=missing

@@ -23,7 +23,7 @@ export function splitWords(text: string): string[] {
   return text.split(/[\s,]+/).filter((word) => word !== "");
 }
 
-/** Returns the request for a key with rights. A key with all rights of its owner follows later changes of them. */
+/** Returns the request for a key with rights. An own key with all rights follows later changes of them. */
 export function buildKeyRequest(draft: KeyDraft, chosen: ReadonlySet<Right>, held: readonly Right[]): KeyRequest {
   // Only callers with every right know that another person's key has all rights of its owner.
   const all = chosen.size === held.length && (draft.owner === "" || held.length === RIGHTS.length);

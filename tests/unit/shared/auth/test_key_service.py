@@ -3,8 +3,9 @@
 from dataclasses import replace
 
 from shared.auth.principals import CredentialKind, Principal
-from shared.auth.rights import AccessRight, Role
+from shared.auth.rights import ROLE_RIGHTS, AccessRight, Role
 from shared.auth.telemetry_binding import TelemetryBinding
+from shared.catalog.models import Member
 from shared.errors import Kind
 from tests.unit.shared.auth.conftest import ADMIN, EDITOR, SERVICE, VIEWER, Workspace, build_caller, catch_error
 
@@ -137,3 +138,36 @@ async def test_a_credential_that_was_revoked_meanwhile_creates_no_key(auth_works
         assert error.kind is Kind.UNAUTHENTICATED
     assert set((await auth_workspace.store.load()).keys) == {key.key.key_id}
     assert [event["ActionType"] for event in auth_workspace.trail] == ["ApiKey.Created"]
+
+
+async def promote(auth_workspace: Workspace, member: Member) -> None:
+    """Make a member an administrator."""
+    changed = member.model_copy(update={"role": Role.ADMIN})
+    members = {**auth_workspace.team_now.members, member.id: changed}
+    auth_workspace.team_now = replace(auth_workspace.team_now, members=members)
+
+
+async def test_a_key_for_another_member_does_not_get_later_rights(auth_workspace: Workspace) -> None:
+    """Without `rights`, a key for another member has the rights that the member has at the time of its creation."""
+    manager = build_caller(VIEWER.id, Role.VIEWER)
+    manager = replace(manager, rights=manager.rights | {AccessRight.KEYS_MANAGE})
+    given = await auth_workspace.api_keys.create(manager, "given", principal=SERVICE.id)
+    assert given.key.rights == SERVICE.access_rights
+    assert auth_workspace.trail[-1]["AfterState"]["accessRights"] == sorted(SERVICE.access_rights)
+    by_given = await auth_workspace.authenticator(f"Bearer {given.api_key}", KEYS)
+    second = await auth_workspace.api_keys.create(by_given, "second")
+    await promote(auth_workspace, SERVICE)
+    for issued in (given, second):
+        assert await auth_workspace.api_keys.get_effective_rights(issued.key) == sorted(SERVICE.access_rights)
+        caller = await auth_workspace.authenticator(f"Bearer {issued.api_key}", KEYS)
+        assert caller.rights == SERVICE.access_rights
+
+
+async def test_an_own_key_gets_later_rights(auth_workspace: Workspace) -> None:
+    """Without `rights`, a member's own key and a key of the deployment command get later rights of the member."""
+    own = await auth_workspace.api_keys.create(build_caller(VIEWER.id, Role.VIEWER), "own")
+    command = await auth_workspace.api_keys.issue_without_rights_check("command", VIEWER.id, "issued by apply")
+    await promote(auth_workspace, VIEWER)
+    for issued in (own, command):
+        caller = await auth_workspace.authenticator(f"Bearer {issued.api_key}", KEYS)
+        assert caller.rights == ROLE_RIGHTS[Role.ADMIN]

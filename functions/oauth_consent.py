@@ -32,6 +32,7 @@ _ERROR_PAGE: Final = """<!doctype html>
 <body><h1>The sign-in request was refused</h1><p>{detail}</p>
 <p>Nothing was sent to the application. Tell its developer or the workspace's administrators.</p></body></html>
 """
+_REJECTS_BOUND: Final = frozenset({CredentialRestriction.BOUND})
 _UNTRUSTED: Final = ("client_id", "redirect_uri")
 
 
@@ -147,7 +148,7 @@ async def preview_authorization(call: Call[Any, RequestBody]) -> Reply:
     return build_json_reply(_consent_question_to_json(question), headers=NO_STORE)
 
 
-@GROUP.endpoint("GET", "oauth2/grants", access=Access.TOKEN, docs=replies.GRANTS_LISTED_DOCS)
+@GROUP.endpoint("GET", "oauth2/grants", access=Access.TOKEN, rejects=_REJECTS_BOUND, docs=replies.GRANTS_LISTED_DOCS)
 async def list_grants(call: Call) -> Reply:
     """List the clients to which the caller has consented.
 
@@ -157,7 +158,13 @@ async def list_grants(call: Call) -> Reply:
     return build_json_reply({"grants": [_grant_to_json(grant) for grant in grants]})
 
 
-@GROUP.endpoint("DELETE", "oauth2/grants/{grantId}", access=Access.TOKEN, docs=replies.GRANT_ENDED_DOCS)
+@GROUP.endpoint(
+    "DELETE",
+    "oauth2/grants/{grantId}",
+    access=Access.TOKEN,
+    rejects=_REJECTS_BOUND,
+    docs=replies.GRANT_ENDED_DOCS,
+)
 async def end_grant(call: Call) -> Reply:
     """End a grant; its access and refresh tokens are revoked.
 

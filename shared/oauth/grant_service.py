@@ -196,7 +196,12 @@ class GrantService:
         )
 
     async def list_visible(self, caller: Principal) -> Sequence[Grant]:
-        """Return the active grants of the caller, or of all members if the caller may manage keys, oldest first."""
+        """Return the active grants of the caller, or of all members if the caller may manage keys, oldest first.
+
+        Raises:
+            WorkspaceError: FORBIDDEN ``CREDENTIAL_BOUND``.
+        """
+        caller.require_no_connection_binding()
         can_manage = AccessRight.KEYS_MANAGE in caller.rights
         team = await self._directory.get_team()
         found = await self._store.list_active_grants(None if can_manage else caller.member_id)
@@ -208,6 +213,7 @@ class GrantService:
         Raises:
             WorkspaceError: NOT_FOUND ``GRANT_NOT_FOUND``; FORBIDDEN.
         """
+        caller.require_no_connection_binding()
         stored = await self._store.find_grant(grant_id)
         if stored is None or stored.grant.refresh is None:
             raise WorkspaceError(Kind.NOT_FOUND, "GRANT_NOT_FOUND", "No consent to an OAuth client has this id.")

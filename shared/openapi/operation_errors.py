@@ -203,6 +203,7 @@ OWN_CODES: Final[Mapping[str, tuple[str, ...]]] = {
         "REAUTHENTICATION_REQUIRED",
     ),
     "preview_authorization": (*_CREDENTIAL, "OAUTH_CLIENT_UNKNOWN", "REDIRECT_URI_MISMATCH", "PROTOCOL_REFUSED"),
+    "list_grants": ("CREDENTIAL_BOUND",),
     "end_grant": (*_CREDENTIAL, "ACCESS_RIGHT_MISSING", "GRANT_NOT_FOUND"),
 }
 """Codes of the rules of each operation, by the name of the operation; the codes of the pipeline are not repeated."""

@@ -59,6 +59,8 @@ def test_a_bound_credential_can_only_send_telemetry(service: Service) -> None:
         client.get("/workspace/api/keys"),
         client.delete(f"/workspace/api/keys/{key['keyId']}"),
         client.delete("/workspace/api/keys/jwt/any"),
+        client.get("/oauth2/grants"),
+        client.delete("/oauth2/grants/any"),
     ):
         check_problem(request, 403, "CREDENTIAL_BOUND")
     listed = client.get("/oi-api/openapi").json()["paths"]

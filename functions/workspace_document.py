@@ -9,7 +9,7 @@ from functions.idempotency import reject_reused_idempotency_key
 from functions.reply_docs import workspace_document as replies
 from functions.reply_docs.workspace_document import YAML, DocumentWarning, PlanAction
 from shared.auth.rights import AccessRight
-from shared.catalog.change_rules import Caller
+from shared.catalog.change_rules import Caller, can_see_items
 from shared.catalog.checks import iterate_warnings
 from shared.catalog.diff import ItemChange
 from shared.catalog.document import DocumentFormat, LoadedDocument
@@ -62,7 +62,7 @@ async def plan_workspace_document(call: Call[Any, RawBody]) -> Reply:
     async with reject_reused_idempotency_key(call), _load_document(call.request) as loaded:
         plan = await services().workspace_documents.documents.plan(loaded, Caller.from_principal(call.principal))
         warnings = [*await _list_warnings(loaded), *await _list_query_warnings(loaded, plan)]
-        return await _build_reply(plan, warnings)
+        return await _build_reply(plan, warnings, call.principal.rights)
 
 
 @GROUP.endpoint(
@@ -80,7 +80,8 @@ async def apply_workspace_document(call: Call[Any, RawBody]) -> Reply:
             warnings = [*await _list_warnings(loaded), *await _check_changed_queries(loaded, plan, _APPLY_SECONDS)]
         except DocumentError as error:
             raise _to_workspace_error(error, DocumentFormat.YAML) from error
-        return await _build_reply(await documents.apply(loaded, caller, condition), warnings)
+        applied = await documents.apply(loaded, caller, condition)
+        return await _build_reply(applied, warnings, call.principal.rights)
 
 
 @asynccontextmanager
@@ -192,19 +193,21 @@ def _describe_problem(problem: Problem) -> str:
     return f"line {problem.line}, column {problem.column}: {problem.field or 'body'}: {problem.message}"
 
 
-async def _build_reply(plan: DocumentPlan, warnings: list[DocumentWarning]) -> Reply:
-    body = await services().runtime.run_in_thread(_serialise_plan, plan, warnings)
+async def _build_reply(plan: DocumentPlan, warnings: list[DocumentWarning], rights: frozenset[AccessRight]) -> Reply:
+    body = await services().runtime.run_in_thread(_serialise_plan, plan, warnings, rights)
     return Reply(200, body, {"Content-Type": JSON})
 
 
-def _serialise_plan(plan: DocumentPlan, warnings: list[DocumentWarning]) -> bytes:
-    """Serialise a plan as JSON, one change after the other.
+def _serialise_plan(plan: DocumentPlan, warnings: list[DocumentWarning], rights: frozenset[AccessRight]) -> bytes:
+    """Serialise a plan as JSON, one change after the other, without retained items that the caller may not see.
 
     One call for a large plan would block all other threads.
     """
     changes = b",".join(serialise_json(_change_to_json(change, plan)) for change in plan.plan.changes)
     kept = b",".join(
-        serialise_json({"kind": item.kind, "key": item.key, "reason": item.reason}) for item in plan.plan.retained
+        serialise_json({"kind": item.kind, "key": item.key, "reason": item.reason})
+        for item in plan.plan.retained
+        if can_see_items(ItemKind(item.kind), rights)
     )
     rest = serialise_json({"planTag": plan.tag, "warnings": warnings})
     return b'{"changes":[%b],"kept":[%b],%b' % (changes, kept, rest.removeprefix(b"{"))

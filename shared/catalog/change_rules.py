@@ -42,6 +42,11 @@ class Caller:
         return cls(principal.member_id, principal.rights)
 
 
+def can_see_items(kind: ItemKind, rights: frozenset[AccessRight]) -> bool:
+    """Return whether a caller with these rights may read or change items of a kind."""
+    return not rights.isdisjoint((_READ_RIGHTS.get(kind, AccessRight.CATALOG_READ), KIND_RIGHTS[kind]))
+
+
 def check_changes(stored: StoredCatalog, changes: Sequence[ItemChange], caller: Caller) -> None:
     """Check all rules for a set of catalog changes that is committed together.
 
@@ -330,6 +335,15 @@ KIND_RIGHTS: Final[Mapping[ItemKind, AccessRight]] = {
     ItemKind.OAUTH_CLIENT: AccessRight.TEAM_MANAGE,
 }
 """Access right that a change of an item requires, by kind of the item."""
+
+_READ_RIGHTS: Final[Mapping[ItemKind, AccessRight]] = {
+    ItemKind.MEMBER: AccessRight.TEAM_READ,
+    ItemKind.DATA_STORE: AccessRight.DATA_STORE_READ,
+    ItemKind.CONTAINER: AccessRight.DATA_STORE_READ,
+    ItemKind.ALERT_RULE: AccessRight.ALERT_READ,
+    ItemKind.OAUTH_CLIENT: AccessRight.TEAM_READ,
+}
+"""Access right to read items, by their kind; items of other kinds require the right to read the catalog."""
 
 RULES: Final[tuple[Callable[[_ChangeSet, Caller], None], ...]] = (
     _check_rights_to_change_kinds,

@@ -113,6 +113,25 @@ def test_items_of_the_api_are_exported_and_retained(changeable_service: Service,
     assert {"kind": "warmQuery", "key": "of-api", "reason": "created through the API"} in planned["kept"]
 
 
+def test_a_plan_lists_only_kept_items_that_the_caller_may_see(changeable_service: Service, admin: httpx.Client) -> None:
+    """`kept` has no items of kinds that the caller may neither read nor change."""
+    assert admin.put("/oi-api/team/guest@t", json={"name": "Guest", "role": "Viewer"}).status_code in (200, 201)
+    assert admin.put("/oi-api/connections/by-api", json={"name": "B", "type": "CLOUD_EVENT_HUB"}).is_success
+    document = export_document(admin)
+    document["team"] = [member for member in document["team"] if member["id"] != "guest@t"]
+    document["connections"] = [each for each in document["connections"] if each["lookup"] != "by-api"]
+    rights = ["Workspace.Catalog.Manage", "Workspace.Team.Read"]
+    listed = []
+    for held in (rights, rights[:1]):
+        caller = changeable_service.create_client("admin@t", scopes=",".join(held))
+        listed.append({(each["kind"], each["key"]) for each in plan_document(caller, document)["kept"]})
+    assert {("member", "guest@t"), ("connection", "by-api")} <= listed[0]
+    assert ("connection", "by-api") in listed[1]
+    assert {kind for kind, _ in listed[1]} <= {"connection", "surface"}
+    for address in ("team/guest@t", "connections/by-api"):
+        assert admin.delete(f"/oi-api/{address}").status_code == 204
+
+
 def test_a_plan_changes_nothing_and_apply_changes_as_planned(admin: httpx.Client) -> None:
     """A plan lists each change with the states before and after, and stores nothing.
 

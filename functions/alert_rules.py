@@ -100,14 +100,17 @@ async def _check_rule(call: Call[Any, AlertRuleBody], faults: ValidationErrors) 
     add_field_errors(faults, find_alert_rule_errors(rule, keys[ItemKind.CONNECTION], keys[ItemKind.SURFACE]))
     if rule.query is not None and faults.has_valid_fields("query", "parameters", "timeRange", "condition", "groupBy"):
         with faults.collect():
-            add_field_errors(faults, await _list_query_errors(rule, stored))
+            add_field_errors(faults, await _list_query_errors(rule, stored, call.principal.rights))
 
 
-async def _list_query_errors(rule: AlertRule, stored: StoredCatalog) -> list[FieldError]:
+async def _list_query_errors(
+    rule: AlertRule, stored: StoredCatalog, rights: frozenset[AccessRight]
+) -> list[FieldError]:
     item = find_item(stored, ItemKind.WARM_QUERY, str(rule.query))
     if item is None:
         return [FieldError("query", f"the workspace has no warm query {rule.query}")]
-    return await find_query_errors(rule, StoredWarmQuery.model_validate(item.definition), services().queries.columns)
+    query, columns = StoredWarmQuery.model_validate(item.definition), services().queries.columns
+    return await find_query_errors(rule, query, columns, is_query_readable=AccessRight.CATALOG_READ in rights)
 
 
 @GROUP.endpoint(

@@ -114,7 +114,9 @@ def _describe_evaluation_error(rule: AlertRule, error: WorkspaceError) -> str:
     return error.detail
 
 
-async def find_query_errors(rule: AlertRule, query: WarmQuery, columns: QueryColumns) -> list[FieldError]:
+async def find_query_errors(
+    rule: AlertRule, query: WarmQuery, columns: QueryColumns, *, is_query_readable: bool
+) -> list[FieldError]:
     """Check a threshold rule against its query: parameters, time range and columns; return the errors.
 
     If the query engine does not return the columns, other errors are still returned.
@@ -123,6 +125,8 @@ async def find_query_errors(rule: AlertRule, query: WarmQuery, columns: QueryCol
         rule: a rule whose own fields are valid.
         query: saved KQL query of the rule, approved or not.
         columns: gets the result columns of queries from the engine.
+        is_query_readable: whether the caller may read the query; if not, the errors contain nothing of its text and its
+            columns.
 
     Raises:
         WorkspaceError: if the query engine does not return the columns, and the rule has no other error.
@@ -130,12 +134,13 @@ async def find_query_errors(rule: AlertRule, query: WarmQuery, columns: QueryCol
     errors = [*_iterate_parameter_errors(rule, query), *_iterate_time_range_errors(rule, query)]
     result = await columns.resolve_columns_or_error(query)
     if not isinstance(result, WorkspaceError):
-        return [*errors, *_iterate_column_errors(rule, result)]
+        return [*errors, *_iterate_column_errors(rule, result, is_query_readable=is_query_readable)]
     if result.kind is not Kind.INVALID:
         if errors:
             return errors
         raise result
-    return [*errors, FieldError("query", f"the query engine rejects this query: {result.detail}")]
+    reason = f": {result.detail}" if is_query_readable else ""
+    return [*errors, FieldError("query", f"the query engine rejects this query{reason}")]
 
 
 def _iterate_parameter_errors(rule: AlertRule, query: WarmQuery) -> Iterator[FieldError]:
@@ -159,13 +164,19 @@ def _iterate_field_errors(error: WorkspaceError) -> Iterator[FieldError]:
         yield FieldError(member["field"], member["message"])
 
 
-def _iterate_column_errors(rule: AlertRule, columns: tuple[Column, ...]) -> Iterator[FieldError]:
+def _iterate_column_errors(
+    rule: AlertRule, columns: tuple[Column, ...], *, is_query_readable: bool
+) -> Iterator[FieldError]:
     names = [column.name for column in columns]
     used = [(f"groupBy[{index}]", name) for index, name in enumerate(rule.group_by)]
     if rule.condition is not None and rule.condition.column is not None:
         used.insert(0, ("condition.column", rule.condition.column))
     for field, name in used:
         if name not in names:
-            nearest = find_nearest_name(name, names)
-            hint = f"; did you mean `{nearest}`?" if nearest else f"; its columns are {', '.join(names)}"
+            hint = _describe_columns(name, names) if is_query_readable else ""
             yield FieldError(field, f"is not a column of the query{hint}")
+
+
+def _describe_columns(name: str, names: list[str]) -> str:
+    nearest = find_nearest_name(name, names)
+    return f"; did you mean `{nearest}`?" if nearest else f"; its columns are {', '.join(names)}"

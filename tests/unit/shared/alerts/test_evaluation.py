@@ -6,8 +6,8 @@ import pytest
 
 from shared.alerts.evaluation import find_query_errors
 from shared.alerts.models import RuleStatus
-from shared.catalog.models import WarmQuery
-from shared.errors import Kind, WorkspaceError
+from shared.catalog.models import AlertRule, WarmQuery
+from shared.errors import FieldError, Kind, WorkspaceError
 from shared.telemetry.ports import ConnectionState
 from shared.warm_queries.ports import Column
 from tests.unit.shared.alerts.environment import FIRING, HOT, RESOLVED, AlertWorkspace
@@ -101,7 +101,13 @@ class Columns:
 
 async def find_invalid_fields(result: Any = COLUMNS, **changes: Any) -> list[str]:
     """Check an alert rule against its query, and return the names of the rule's invalid fields."""
-    return [error.field for error in await find_query_errors(build_rule(**changes), QUERY, Columns(result))]  # type: ignore[arg-type]
+    return [error.field for error in await find_errors(build_rule(**changes), result)]
+
+
+async def find_errors(rule: AlertRule, result: Any, *, is_query_readable: bool = True) -> list[FieldError]:
+    """Check an alert rule against its query, whose columns or error the engine returns."""
+    columns: Any = Columns(result)
+    return await find_query_errors(rule, QUERY, columns, is_query_readable=is_query_readable)
 
 
 @pytest.mark.parametrize(
@@ -122,9 +128,22 @@ async def test_parameters_and_columns_must_be_those_of_the_query(changes: dict[s
 async def test_a_misspelt_column_gets_a_suggestion() -> None:
     """The error about an unknown column suggests the most similar column, or lists all columns."""
     rule = build_rule(condition={"column": "valu", "operator": "gt", "value": 1}, groupBy=["zzzzzzzz"])
-    near, far = await find_query_errors(rule, QUERY, Columns((Column("value", "real"),)))  # type: ignore[arg-type]
+    near, far = await find_errors(rule, (Column("value", "real"),))
     assert "did you mean `value`?" in near.message
     assert "its columns are value" in far.message
+
+
+async def test_the_errors_for_a_caller_who_may_not_read_the_query_name_no_columns() -> None:
+    """Without the right to read the query, the errors contain neither its columns nor the engine's message."""
+    rule = build_rule(condition={"column": "valu", "operator": "gt", "value": 1}, groupBy=["zzzzzzzz"])
+    errors = await find_errors(rule, (Column("value", "real"),), is_query_readable=False)
+    assert [(error.field, error.message) for error in errors] == [
+        ("condition.column", "is not a column of the query"),
+        ("groupBy[0]", "is not a column of the query"),
+    ]
+    rejection = WorkspaceError(Kind.INVALID, "QUERY_INVALID", "unknown column `secret`")
+    [error] = await find_errors(build_rule(), rejection, is_query_readable=False)
+    assert (error.field, error.message) == ("query", "the query engine rejects this query")
 
 
 async def test_a_query_that_the_engine_rejects_is_an_error_of_the_rule() -> None:

@@ -32,7 +32,7 @@ CACHED_TOKENS = 10_000
 RELOAD_SECONDS = 1.0
 _NO_SALT, _NO_DIGEST = bytes(16), bytes(32)
 _BAD_KEY = "The API key is not valid."
-_ENDED = "The token ended when its member was disabled; request a new token."
+_ENDED = "The token ended when its member was disabled or got another account; request a new token."
 
 _LOG = logs.get_logger("auth")
 

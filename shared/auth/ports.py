@@ -61,8 +61,8 @@ class CredentialCutoff:
 
     Attributes:
         keys: time of the member's last removal; API keys created before it are invalid. None if there is no such time.
-        tokens: time at which the member was last disabled, enabled or removed; tokens of the service and of Entra ID
-            that were issued before it are invalid. None if there is no such time.
+        tokens: time at which the member was last disabled, enabled or removed, or got another account; tokens of the
+            service and of Entra ID that were issued before it are invalid. None if there is no such time.
     """
 
     keys: datetime | None = None
@@ -93,7 +93,7 @@ class Team:
     max_sign_in_age: int | None = None
 
     def has_token_ended(self, member_id: str, token_id: str) -> bool:
-        """Return whether a token ended because its owner was disabled, enabled or removed after it was issued."""
+        """Return whether a token ended because its owner was disabled, enabled, removed or relinked after its issue."""
         # Ids without a time are from before the first cutoff could be stored.
         return self.is_before_cutoff(member_id, read_issue_time(token_id) or _EARLIEST)
 

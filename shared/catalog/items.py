@@ -51,7 +51,8 @@ class MemberState(Model):
     """State of a team member that remains after the member's removal; workspace documents cannot declare it.
 
     Attributes:
-        tokens_valid_from: time at which the member was last disabled or enabled; earlier tokens stay invalid.
+        tokens_valid_from: time at which the member was last disabled or enabled, or shortly after its object id in
+            Entra ID was changed; earlier tokens stay invalid.
         retired_at: time of the last removal; earlier API keys and tokens stay invalid.
     """
 

@@ -4,12 +4,16 @@ Credentials that were issued before such a time are invalid. One transaction sto
 member, so a crash cannot separate them.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
-from datetime import datetime
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any, Final
 
 from shared.catalog.diff import ItemChange
 from shared.catalog.items import ItemKind, MemberState, to_definition
 from shared.catalog.ports import CatalogItem, ItemOrigin, StoredCatalog
+
+PROPAGATION: Final = timedelta(seconds=15)
+"""Maximum time for which another instance does not know a change of the team yet."""
 
 
 def find_retired_ids(stored: StoredCatalog) -> frozenset[str]:
@@ -24,7 +28,10 @@ def find_retired_ids(stored: StoredCatalog) -> frozenset[str]:
 def derive_member_states(
     changes: Iterable[ItemChange], stored: StoredCatalog, actor: str, at: datetime
 ) -> Sequence[CatalogItem]:
-    """Return the new states of the team members that a set of changes disables, enables or removes."""
+    """Return the new states of the team members that a set of changes disables, enables, removes or relinks.
+
+    To relink a member is to change or remove the object id of its account in Entra ID.
+    """
     stored_states = {item.key: item for item in stored.items if item.kind == ItemKind.MEMBER_STATE}
     return list(_iterate_member_states(changes, stored_states, actor, at))
 
@@ -42,8 +49,17 @@ def _iterate_member_states(
         elif change.before.get("enabled", True) != change.after["enabled"]:
             # Another instance may have issued tokens while the member was disabled, so enabling ends tokens, too.
             state = state.model_copy(update={"tokens_valid_from": at})
+        elif _has_new_account(change.before, change.after):
+            # Until it knows the change, another instance may issue tokens to the former account.
+            state = state.model_copy(update={"tokens_valid_from": at + PROPAGATION})
         else:
             continue
         created_at = at if item is None else item.created_at
         definition = to_definition(state)
         yield CatalogItem(ItemKind.MEMBER_STATE, change.key, definition, ItemOrigin.API, created_at, at, actor)
+
+
+def _has_new_account(before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
+    """Return whether a member had an object id in Entra ID that was changed or removed."""
+    old, new = ((definition.get("oid") or "").casefold() for definition in (before, after))
+    return bool(old) and old != new

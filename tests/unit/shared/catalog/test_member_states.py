@@ -1,12 +1,13 @@
 """Tests of the stored states of members, which stay after the members are removed."""
 
+from datetime import datetime
 from pathlib import Path
 
 from shared.catalog.document import load_document
-from shared.catalog.member_states import find_retired_ids
+from shared.catalog.member_states import PROPAGATION, find_retired_ids
 from shared.catalog.models import WorkspaceDocument
 from shared.catalog.ports import StoredCatalog
-from shared.timestamps import parse_rfc3339
+from shared.timestamps import now, parse_rfc3339
 from tests.unit.shared.catalog.documents import PLANT
 from tests.unit.shared.catalog.stores import open_catalog_stores
 
@@ -55,3 +56,27 @@ async def test_stored_member_states_are_neither_planned_nor_audited(tmp_path: Pa
         assert (plan.changes, plan.retained) == ((), ())
         actions = [action for action, entity in await opened.list_audited_changes() if entity == VIEWER_ID]
         assert actions == ["Catalog.Member.Created", "Catalog.Member.Updated", "Catalog.Member.Removed"]
+
+
+async def test_a_changed_account_ends_the_tokens_of_the_former_account(tmp_path: Path) -> None:
+    """If the object id of a member is changed or removed, earlier tokens end; the first object id ends none."""
+
+    def link_viewer(oid: str) -> WorkspaceDocument:
+        linked = "Viewer, role: Viewer" + (f", oid: {oid}" if oid else "")
+        return load_document(PLANT.replace("Viewer, role: Viewer", linked), "w.yaml")
+
+    async with open_catalog_stores(tmp_path) as opened:
+
+        async def read_cutoff(document: WorkspaceDocument) -> datetime | None:
+            await opened.service.apply(document, "apply")
+            state = read_viewer_state(await opened.store.load())
+            return None if state is None else parse_rfc3339(state["tokensValidFrom"] or "")
+
+        assert [await read_cutoff(link_viewer(oid)) for oid in ("", "first", "FIRST")] == [None, None, None]
+        started_at = now()
+        changed = await read_cutoff(link_viewer("second"))
+        assert changed is not None
+        assert changed >= started_at + PROPAGATION
+        removed = await read_cutoff(link_viewer(""))
+        assert removed is not None
+        assert removed > changed

@@ -76,14 +76,17 @@ class DocumentService:
         """Return the changes that :meth:`apply` would make now.
 
         Raises:
-            WorkspaceError: the same errors as :func:`shared.catalog.document_plans.plan_document`; UNAVAILABLE or
-                THROTTLED from the account of a container that the document no longer declares.
+            WorkspaceError: the same errors as :func:`shared.catalog.document_plans.plan_document`; TOO_LARGE
+                ``RECORD_TOO_LARGE`` if an item is too large for its audit event; UNAVAILABLE or THROTTLED from the
+                account of a container that the document no longer declares.
         """
         stored = await self._catalog.load()
         existing = await self._find_existing_containers(loaded, stored)
-        return await self._runtime.run_in_thread_if_large(
+        plan = await self._runtime.run_in_thread_if_large(
             LARGE, plan_document, loaded.document, stored, caller, existing
         )
+        await self._catalog.check_plan(plan.plan, stored, caller.user_id)
+        return plan
 
     async def apply(self, loaded: LoadedDocument, caller: Caller, condition: Condition) -> DocumentPlan:
         """Make the catalog match a workspace document, and return the changes.

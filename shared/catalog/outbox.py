@@ -1,16 +1,28 @@
 """Transactional outbox: appends the stored audit events of catalog changes to their chains."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from hashlib import sha256
 from typing import Any, Final
 
 from shared.catalog.ports import CONTEXT, UNAUDITED, PendingEvent, PendingEventStore
 from shared.errors import Kind, WorkspaceError
+from shared.observability import logs
+from shared.provenance.canonical import encode_canonical_value
 from shared.provenance.hash_rule import SAFE_INTEGER
 from shared.provenance.ports import AuditLog, Target
+from shared.provenance.records import build_event_draft
 
 APPENDS_AT_ONCE: Final = 100
+DIGESTS_DESCRIPTION: Final = "The states are too large for a record; this record has their SHA-256 digests."
+"""Description of an event whose record has digests in place of the states."""
 
+_PERMANENT: Final = frozenset({Kind.INVALID, Kind.TOO_LARGE})
+"""Kinds of errors with which a chain rejects an event at every attempt."""
+
+_STATES: Final = frozenset({"BeforeState", "AfterState"})
+_MAX_SHOWN: Final = 64
+_LOG = logs.get_logger("outbox")
 
 type Announce = Callable[[Sequence[PendingEvent]], Awaitable[None]]
 """Announces changes to other parts of the service, by their events. An event can be announced more than once."""
@@ -28,19 +40,43 @@ async def flush_outbox(store: PendingEventStore, audit_log: AuditLog, announce: 
 
     An event is deleted from the outbox after these steps. If the process ends before the
     deletion, the steps are repeated; the append id of an event makes the second append return the same
-    record. An event that its chain rejects permanently stays pending and does not block later events.
+    record. An event that its chain rejects permanently stays pending and does not block later events. A chain that is
+    unavailable blocks its own events only.
 
     Raises:
         WorkspaceError: from the audit log, the announcement or the store; unappended events stay pending.
     """
     count = 0
+    failure: WorkspaceError | None = None
+    for chain_events in _group_by_target(await store.list_pending_events()):
+        try:
+            count += await _flush_chain(chain_events, store, audit_log, announce)
+        except WorkspaceError as error:
+            failure = failure or error
+    if failure is not None:
+        raise failure
+    return count
+
+
+def _group_by_target(events: Iterable[PendingEvent]) -> Iterable[Sequence[PendingEvent]]:
+    groups: dict[str, list[PendingEvent]] = {}
+    for event in events:
+        groups.setdefault(event.target, []).append(event)
+    return groups.values()
+
+
+async def _flush_chain(
+    pending: Sequence[PendingEvent], store: PendingEventStore, audit_log: AuditLog, announce: Announce
+) -> int:
+    """Process the pending events of one chain; see :func:`flush_outbox`."""
+    count = 0
     rejection: WorkspaceError | None = None
-    for events in _iterate_event_batches(await store.list_pending_events()):
+    for events in _iterate_event_batches(pending):
         appended, failure = await _append_events(events, audit_log)
         if appended:
             await announce([event for event in events if event.append_id in appended])
             await store.delete_pending_events(appended)
-        if failure is not None and failure.kind is not Kind.INVALID:
+        if failure is not None and failure.kind not in _PERMANENT:
             raise failure
         count += len(appended)
         rejection = rejection or failure
@@ -80,7 +116,7 @@ async def _append_events(
         rejection = error or rejection
         if error is None:
             appended.append(event.append_id)
-        elif error.kind is not Kind.INVALID:
+        elif error.kind not in _PERMANENT:
             break
     return appended, rejection
 
@@ -88,14 +124,75 @@ async def _append_events(
 async def _append_event(event: PendingEvent, audit_log: AuditLog) -> WorkspaceError | None:
     if event.target == UNAUDITED:
         return None
+    content = _build_record_content(event)
     try:
-        content = convert_large_integers_to_text(
-            {name: value for name, value in event.event.items() if name != CONTEXT}
-        )
-        await audit_log.append(Target(event.target), event.user_id, content, append_id=event.append_id)
+        try:
+            await audit_log.append(Target(event.target), event.user_id, content, append_id=event.append_id)
+        except WorkspaceError as error:
+            if error.kind is not Kind.TOO_LARGE:
+                raise
+            _LOG.warning("an audit event is too large; its record has digests of the states: %s", error)
+            content = _replace_states_by_digests(content)
+            await audit_log.append(Target(event.target), event.user_id, content, append_id=event.append_id)
     except WorkspaceError as error:
         return error
     return None
+
+
+def _build_record_content(event: PendingEvent) -> dict[str, Any]:
+    """Return the properties of an event that its record contains."""
+    content = {name: value for name, value in event.event.items() if name != CONTEXT}
+    converted: dict[str, Any] = convert_large_integers_to_text(content)
+    return converted
+
+
+def _replace_states_by_digests(content: Mapping[str, Any]) -> dict[str, Any]:
+    """Return an event's content with the size and the SHA-256 of each state's canonical form in place of the state."""
+    digests: dict[str, Any] = {}
+    for name in _STATES & content.keys():
+        canonical = encode_canonical_value(content[name], name)
+        digests[name] = {"sha256": sha256(canonical).hexdigest(), "bytes": len(canonical)}
+    return {**content, **digests, "Description": DIGESTS_DESCRIPTION}
+
+
+def check_event_can_be_appended(event: PendingEvent) -> None:
+    """Check that an audit event can be appended to its chain, so that its change must not be refused.
+
+    An event whose ``BeforeState`` alone is too large is accepted if the rest of the event fits into a record. Earlier
+    versions stored such items; otherwise, they could be neither reduced nor removed. Their record has digests of the
+    states.
+
+    Raises:
+        WorkspaceError: TOO_LARGE ``RECORD_TOO_LARGE``, or INVALID for a value without canonical form; the detail names
+            the item.
+    """
+    if event.target == UNAUDITED:
+        return
+    content = _build_record_content(event)
+    error = _find_draft_error(event.user_id, content)
+    if error is None:
+        return
+    before = {name: value for name, value in content.items() if name != "AfterState"}
+    rest = {name: value for name, value in content.items() if name != "BeforeState"}
+    if _find_draft_error(event.user_id, before) is None or _find_draft_error(event.user_id, rest) is not None:
+        raise _build_refusal(event, error)
+
+
+def _find_draft_error(user_id: str, content: Mapping[str, Any]) -> WorkspaceError | None:
+    try:
+        build_event_draft(user_id, content)
+    except WorkspaceError as error:
+        return error
+    return None
+
+
+def _build_refusal(event: PendingEvent, error: WorkspaceError) -> WorkspaceError:
+    """Return the error for a change whose audit event cannot be appended: the error of the record, with the item."""
+    item = f"{event.event['EntityType']} {str(event.event['EntityID'])[:_MAX_SHOWN]!r}"
+    detail = f"The audit event of this change of {item} cannot be recorded. {error.detail}"
+    if error.kind is Kind.TOO_LARGE:
+        detail += " The record contains the item before and after the change; shorten the item."
+    return WorkspaceError(error.kind, error.code, detail, **error.members)
 
 
 def convert_large_integers_to_text(value: Any) -> Any:

@@ -1,5 +1,6 @@
 """Catalog changes: one transaction stores them with their audit events, which are then appended to the audit chains."""
 
+import json
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -11,7 +12,7 @@ from shared.catalog.document_plans import plan_document_for_command_line
 from shared.catalog.items import ItemId, ItemKind
 from shared.catalog.member_states import derive_member_states
 from shared.catalog.models import WorkspaceDocument
-from shared.catalog.outbox import Announce, flush_outbox, ignore_events
+from shared.catalog.outbox import Announce, check_event_can_be_appended, flush_outbox, ignore_events
 from shared.catalog.ports import CONTEXT, UNAUDITED, CatalogItem, CatalogStore, ItemOrigin, PendingEvent, StoredCatalog
 from shared.errors import Kind, WorkspaceError
 from shared.observability import logs
@@ -54,6 +55,9 @@ def build_commit(
         actor: the user who makes the changes.
         origin: origin of new items: a workspace document or the API.
         runtime: source of the time and of event ids.
+
+    Raises:
+        WorkspaceError: the errors of :func:`shared.catalog.outbox.check_event_can_be_appended`.
     """
     at = runtime.now()
     previous = {(item.kind, item.key): item for item in stored.items}
@@ -73,6 +77,8 @@ def build_commit(
         for change in changes
         if head.audited or change.kind == ItemKind.WARM_QUERY
     ]
+    for event in events:
+        check_event_can_be_appended(event)
     return CatalogCommit(puts, deletes, events, head.audited)
 
 
@@ -205,7 +211,24 @@ class CatalogService:
         Raises:
             WorkspaceError: the same errors as :meth:`apply`.
         """
-        return plan_document_for_command_line(document, await self._store.load())
+        stored = await self._store.load()
+        plan = plan_document_for_command_line(document, stored)
+        await self.check_plan(plan, stored, "")
+        return plan
+
+    async def check_plan(self, plan: CatalogPlan, stored: StoredCatalog, actor: str) -> None:
+        """Check that the audit events of a plan's changes can be recorded.
+
+        Args:
+            plan: changes that a workspace document requires.
+            stored: the catalog before the changes.
+            actor: the user who would make the changes.
+
+        Raises:
+            WorkspaceError: the same errors as :func:`build_commit`.
+        """
+        build = partial(build_commit, plan.changes, stored, actor, ItemOrigin.DECLARED, self._runtime)
+        await self._runtime.run_in_thread_if_large(LARGE, build)
 
     async def apply(self, document: WorkspaceDocument, actor: str) -> CatalogPlan:
         """Make the catalog match a workspace document, and return the changes.
@@ -216,8 +239,8 @@ class CatalogService:
                 of the events.
 
         Raises:
-            WorkspaceError: CONFLICT ``WORKSPACE_ID_FIXED`` for the document of another workspace; CONFLICT
-                ``CATALOG_CHANGED`` if concurrent changes prevent the commit; UNAVAILABLE if the store is unreachable.
+            WorkspaceError: CONFLICT ``WORKSPACE_ID_FIXED`` for the document of another workspace; the errors of
+                :meth:`change`.
         """
 
         def build_plan(stored: StoredCatalog) -> CatalogPlan:
@@ -247,8 +270,9 @@ class CatalogService:
             actor: the user who makes the changes.
 
         Raises:
-            WorkspaceError: CONFLICT ``CATALOG_CHANGED`` if concurrent changes prevent the commit; UNAVAILABLE if the
-                store cannot be reached.
+            WorkspaceError: TOO_LARGE ``RECORD_TOO_LARGE`` if an item is too large for its audit event; CONFLICT
+                ``CATALOG_CHANGED`` if concurrent changes prevent the commit; UNAVAILABLE if the store cannot be
+                reached.
         """
 
         def build_plan(stored: StoredCatalog) -> CatalogPlan:
@@ -307,7 +331,9 @@ class CatalogService:
 
         Return None, and save nothing, if a concurrent change was saved first.
         """
-        size = _estimate_catalog_size(stored) + len(changes) * _ITEM_SIZE
+        # The items of a document can be large even if there are few of them.
+        is_document = origin is ItemOrigin.DECLARED
+        size = LARGE if is_document else _estimate_catalog_size(stored) + _measure_definitions(changes)
         build = partial(build_commit, changes, stored, actor, origin, self._runtime)
         commit = await self._runtime.run_in_thread_if_large(size, build)
         if self._before_enabling is not None and (enabled := _list_enabled_connections(changes)):
@@ -340,6 +366,11 @@ def _list_enabled_connections(changes: Sequence[ItemChange]) -> list[str]:
 
 def _is_enabled(connection: Mapping[str, Any] | None) -> bool:
     return connection is not None and bool(connection.get("enabled", True))
+
+
+def _measure_definitions(changes: Sequence[ItemChange]) -> int:
+    """Return the number of characters in the definitions that changes contain."""
+    return sum(len(json.dumps(definition)) for change in changes for definition in (change.before, change.after))
 
 
 def _estimate_catalog_size(stored: StoredCatalog) -> int:

@@ -226,7 +226,9 @@ ERROR_CODES: Final[Mapping[str, ErrorCode]] = {
         "Too many records are waiting to be appended to the audit log; retry later.", 503
     ),
     "PROVENANCE_OUTCOME_UNKNOWN": _build_error_code("It is unknown whether the record was stored.", 503),
-    "RECORD_TOO_LARGE": _build_error_code("The record is larger than the maximum size of an audit record.", 413),
+    "RECORD_TOO_LARGE": _build_error_code(
+        "The audit record, also that of a change, is larger than its maximum size.", 413
+    ),
     "RECORD_DAMAGED": _build_error_code("The stored amendment is damaged, so it cannot be approved or rejected.", 409),
     "RECORD_NOT_FOUND": _build_error_code("The chain has no record with this RecordID.", 404),
     "TARGET_UNKNOWN": _build_error_code("`target` must be one of the four targets.", 400),

@@ -15,7 +15,7 @@ _ENGINE = ("QUERY_ENGINE_UNAVAILABLE", "QUERY_TIMEOUT", "THROTTLED", "QUERY_INVA
 _RUN = (*_ENGINE, "TIME_RANGE_NOT_APPLICABLE", "WARM_QUERY_NOT_FOUND", "QUERY_NOT_APPROVED")
 _CHAIN = ("TARGET_UNKNOWN", "TARGET_SCOPE_MISMATCH", "SCOPE_KEY_REQUIRED")
 _APPEND = ("RECORD_TOO_LARGE",)
-_CATALOG_WRITE = ("CATALOG_CHANGED", "RIGHT_NOT_HELD")
+_CATALOG_WRITE = ("CATALOG_CHANGED", "RIGHT_NOT_HELD", *_APPEND)
 _JOB = (
     *("TOO_MANY_JOBS", "DOWNLOAD_QUOTA_EXCEEDED", "QUOTAS_UNAVAILABLE", "DOWNLOADS_UNAVAILABLE"),
     *("BLOB_STORE_UNAVAILABLE", "STORAGE_FULL", "IDEMPOTENCY_KEY_IN_USE"),
@@ -147,11 +147,11 @@ OWN_CODES: Final[Mapping[str, tuple[str, ...]]] = {
     "get_import": _IMPORT,
     "cancel_import": _IMPORT,
     "list_webhooks": _WEBHOOKS,
-    "create_webhook": (*_WEBHOOKS, "TOO_MANY_WEBHOOKS", "WEBHOOK_URL_REFUSED", *_REPEATED),
+    "create_webhook": (*_WEBHOOKS, "TOO_MANY_WEBHOOKS", "WEBHOOK_URL_REFUSED", *_APPEND, *_REPEATED),
     "read_webhook": _WEBHOOK,
-    "put_webhook": (*_WEBHOOK, "WEBHOOK_URL_REFUSED"),
+    "put_webhook": (*_WEBHOOK, "WEBHOOK_URL_REFUSED", *_APPEND),
     "delete_webhook": _WEBHOOK,
-    "rotate_webhook_secret": (*_WEBHOOK, *_REPEATED),
+    "rotate_webhook_secret": (*_WEBHOOK, *_APPEND, *_REPEATED),
     "send_webhook_test": (*_WEBHOOK, "WEBHOOK_DISABLED", *_REPEATED),
     "list_webhook_deliveries": _WEBHOOK,
     "retry_webhook_delivery": (*_WEBHOOK, "DELIVERY_NOT_FOUND", "WEBHOOK_DISABLED", *_REPEATED),

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from shared.catalog.ports import PendingEvent
 from shared.provenance.ports import Target
-from shared.webhooks.models import EndpointList, WebhookEndpoint
+from shared.webhooks.models import EndpointList, PendingAudit, WebhookEndpoint
 from shared.webhooks.ports import WebhookStore
 
 STATE_DOCUMENT: Final = "endpoints"
@@ -56,8 +56,7 @@ class EndpointRegistry:
 
     async def list_pending_events(self) -> Sequence[PendingEvent]:
         """Return the audit events that must still be appended to their chain, oldest first."""
-        pending = (await self.load()).audit
-        return [PendingEvent(one.append_id, Target.PLATFORM_CONFIG, one.user_id, dict(one.event)) for one in pending]
+        return [to_pending_event(one) for one in (await self.load()).audit]
 
     async def delete_pending_events(self, append_ids: Sequence[str]) -> None:
         """Remove audit events from the pending events, for instance after they were appended to their chain."""
@@ -67,6 +66,11 @@ class EndpointRegistry:
             return None if len(left) == len(before.audit) else before.model_copy(update={"audit": left})
 
         await self.change(remove_events)
+
+
+def to_pending_event(audit: PendingAudit) -> PendingEvent:
+    """Convert the audit event of an endpoint change to a pending event of the outbox."""
+    return PendingEvent(audit.append_id, Target.PLATFORM_CONFIG, audit.user_id, dict(audit.event))
 
 
 def add_or_replace_endpoint(endpoint_list: EndpointList, endpoint: WebhookEndpoint, **changes: Any) -> EndpointList:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, Final
 
-from shared.catalog.outbox import flush_outbox
+from shared.catalog.outbox import check_event_can_be_appended, flush_outbox
 from shared.conditional_requests import UNCONDITIONAL, Condition, build_item_missing_error
 from shared.errors import Kind, WorkspaceError, invalid
 from shared.observability.logs import get_logger
@@ -26,7 +26,7 @@ from shared.webhooks.models import (
     WebhookEndpoint,
 )
 from shared.webhooks.outbox import DeliveryOutbox, build_delivery
-from shared.webhooks.registry import EndpointRegistry, add_or_replace_endpoint
+from shared.webhooks.registry import EndpointRegistry, add_or_replace_endpoint, to_pending_event
 from shared.webhooks.secrets import SecretVault
 
 OVERLAP: Final = timedelta(hours=24)
@@ -116,7 +116,8 @@ class WebhookService:
                 for a request that is certainly new.
 
         Raises:
-            WorkspaceError: INVALID ``WEBHOOK_URL_REFUSED``; CONFLICT ``TOO_MANY_WEBHOOKS``; UNAVAILABLE.
+            WorkspaceError: INVALID ``WEBHOOK_URL_REFUSED``; CONFLICT ``TOO_MANY_WEBHOOKS``; TOO_LARGE
+                ``RECORD_TOO_LARGE`` if the endpoint is too large for its audit event; UNAVAILABLE.
         """
         await self.check_url(definition.url)
         append_id = append_id or self._runtime.new_id()
@@ -156,7 +157,8 @@ class WebhookService:
         """Replace the definition of an endpoint; an unchanged definition is neither stored nor audited.
 
         Raises:
-            WorkspaceError: INVALID ``WEBHOOK_URL_REFUSED``; NOT_FOUND ``WEBHOOK_NOT_FOUND``; PRECONDITION_FAILED.
+            WorkspaceError: INVALID ``WEBHOOK_URL_REFUSED``; NOT_FOUND ``WEBHOOK_NOT_FOUND``; PRECONDITION_FAILED;
+                TOO_LARGE ``RECORD_TOO_LARGE`` if the endpoint is too large for its audit event.
         """
         before = (await self._registry.load()).endpoints.get(endpoint_id)
         if before is None or before.url != definition.url:
@@ -292,7 +294,13 @@ class WebhookService:
             _LOG.warning("the sources of events were not prepared; the next run prepares them: %s", error)
 
     async def _change_endpoints(self, change: Callable[[EndpointList], EndpointList | None]) -> EndpointList:
-        listed = await self._registry.change(change)
+        def change_and_check(before: EndpointList) -> EndpointList | None:
+            after = change(before)
+            for audit in () if after is None else after.audit[len(before.audit) :]:
+                check_event_can_be_appended(to_pending_event(audit))
+            return after
+
+        listed = await self._registry.change(change_and_check)
         try:
             await self.flush_audit_events()
         except WorkspaceError:

@@ -104,6 +104,33 @@ def test_an_item_is_created_replaced_and_removed(admin: httpx.Client, kind: str)
     assert {event["UserID"] for event in events} == {"admin@t"}
 
 
+def test_a_change_that_is_too_large_for_its_audit_event_is_refused(admin: httpx.Client) -> None:
+    """A change whose event, with the states before and after it, exceeds a record is refused and not stored."""
+    assert put_definition(admin, "surfaces", "large", description="a" * 800_000).status_code == 201
+    refused = put_definition(admin, "surfaces", "large", description="b" * 800_000)
+    check_problem(refused, 413, "RECORD_TOO_LARGE")
+    assert "Surface 'large'" in refused.json()["detail"]
+    assert admin.get(build_path("surfaces", "large")).json()["description"][0] == "a"
+    assert put_definition(admin, "surfaces", "large", description="b" * 600_000).status_code == 200
+    assert admin.delete(build_path("surfaces", "large")).status_code == 204
+    actions = [event["ActionType"] for event in list_events(admin, "PlatformConfig", "large")]
+    assert actions == [f"Catalog.Surface.{verb}" for verb in ("Created", "Updated", "Removed")]
+
+
+def test_a_query_that_is_too_large_for_its_approval_is_not_approved(
+    changeable_service: Service, admin: httpx.Client
+) -> None:
+    """The approval of a query whose event would exceed a record is refused; a shorter query can be approved."""
+    editor = changeable_service.create_client("editor@t")
+    path = "/oi-api/warm-queries/large"
+    body = {"name": "Large", "surface": "hall", "kql": "Telemetry | count", "description": "a" * 800_000}
+    assert editor.put(path, json=body).status_code == 201
+    check_problem(admin.post(f"{path}/approve"), 413, "RECORD_TOO_LARGE")
+    assert editor.put(path, json={**body, "description": "short"}).status_code == 200
+    assert admin.post(f"{path}/approve").status_code == 200
+    assert admin.delete(path).status_code == 204
+
+
 def test_repeated_rights_of_a_member_are_stored_once(admin: httpx.Client) -> None:
     """If a request repeats a right, the right is stored once, and the audit event shows the stored rights."""
     rights = ["Workspace.Mcp.Use", "Workspace.Keys.Manage", "Workspace.Mcp.Use"]

@@ -427,7 +427,7 @@ def test_documents_with_exponential_aliases_are_rejected(admin: httpx.Client) ->
 def test_a_workspace_document_is_limited_to_16_mib(admin: httpx.Client) -> None:
     """A document over 1 MiB is accepted; a body over 16 MiB is rejected with 413."""
     document = export_document(admin)
-    document["workspace"]["description"] = "x" * (2 * 1024 * 1024)
+    document["workspace"]["description"] = "x" * (1024 * 1024 + 300_000)
     assert list_changes(plan_document(admin, document)) == [("changed", "workspace", "-")]
     check_problem(admin.post(PLAN, content=b" " * (16 * 1024 * 1024 + 1)), 413, "BODY_TOO_LARGE")
 
@@ -512,3 +512,12 @@ def test_an_audit_event_missing_after_a_crash_is_appended(changeable_service: Se
     assert list_events(caller, "Catalog.Connection.Created").count("late") == 1
     verified = caller.post("/oi-api/provenance/events/verify", params={"target": "PlatformConfig"})
     assert verified.json()["ChainValid"] is True
+
+
+def test_a_document_whose_audit_event_is_too_large_is_refused(admin: httpx.Client) -> None:
+    """A document with an item that is too large for its audit event is refused; the error names the item."""
+    document = export_document(admin)
+    document["surfaces"].append({"lookup": "large", "name": "Large", "description": "a" * 1_500_000})
+    planned = admin.post(PLAN, json=document)
+    check_problem(planned, 413, "RECORD_TOO_LARGE")
+    assert "Surface 'large'" in planned.json()["detail"]

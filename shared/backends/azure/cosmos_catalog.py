@@ -27,6 +27,11 @@ HEAD: Final = "head"
 MAX_BATCH_BYTES: Final = 1_000_000
 """Maximum size of the items in a batch: Cosmos DB limits a batch to 2 MB, and the head item must fit as well."""
 
+MAX_ITEM_BYTES: Final = 2_000_000
+"""Maximum size of a catalog item as a Cosmos DB item, which has at most 2 MiB."""
+MAX_EVENT_BYTES: Final = 2_080_000
+"""The same for an audit event; it is larger, so that the largest catalog item can be removed."""
+
 ABANDONED_SECONDS: Final = 3_600
 """Age in seconds at which items of a version that was never completed are deleted."""
 
@@ -65,7 +70,8 @@ class CosmosCatalogStore:
         expected_version: int,
     ) -> int:
         draft, started_at = _Draft(puts, events, self._runtime.new_id()), self._runtime.monotonic()
-        staged = await self._store_items_exceeding_batch(draft.items)
+        draft.check_sizes()
+        staged = await self._store_items_exceeding_batch(draft.items, draft.sizes)
         while True:
             if staged and self._runtime.monotonic() - started_at > ABANDONED_SECONDS / 2:
                 # Another writer may already delete the stored items as remains of a crash.
@@ -122,13 +128,13 @@ class CosmosCatalogStore:
         _LOG.error("the head item of the catalog lists items that do not exist in Cosmos DB")
         raise self._store.build_unavailable_error()
 
-    async def _store_items_exceeding_batch(self, items: Sequence[Item]) -> int:
+    async def _store_items_exceeding_batch(self, items: Sequence[Item], sizes: Sequence[int]) -> int:
         """Store the catalog items that do not fit into the batch of the head item; return their number."""
         first = 0
-        while not self._fits_in_batch(items[first:]):
+        while not self._fits_in_batch(sizes[first:]):
             size, count = 0, 0
             while count < MAX_OPERATIONS and first + count < len(items):
-                size += _measure_size(items[first + count])
+                size += sizes[first + count]
                 if count and size > self._batch_bytes:
                     break
                 count += 1
@@ -140,8 +146,8 @@ class CosmosCatalogStore:
             first += count
         return first
 
-    def _fits_in_batch(self, items: Sequence[Item]) -> bool:
-        return len(items) < MAX_OPERATIONS and sum(map(_measure_size, items)) <= self._batch_bytes
+    def _fits_in_batch(self, sizes: Sequence[int]) -> bool:
+        return len(sizes) < MAX_OPERATIONS and sum(sizes) <= self._batch_bytes
 
     async def _delete_unlisted_items(self, before: Item | None, after: Item) -> None:
         """Delete the replaced items of the catalog, and old items of changes that other writers did not finish."""
@@ -180,6 +186,23 @@ class _Draft:
         self._events = [(event.append_id, place) for place, event in pending]
         self.items: list[Item] = [_build_stored_item(place, put) for place, put in placed]
         self.items += [_build_stored_event(place, event) for place, event in pending]
+        self.sizes = [_measure_size(item) for item in self.items]
+        self._names = [f"{put.kind} {put.key!r}" for put in puts]
+        self._names += [
+            f"audit event of {each.event.get('EntityType')} {each.event.get('EntityID')!r}" for each in events
+        ]
+
+    def check_sizes(self) -> None:
+        """Check that each item fits into Cosmos DB.
+
+        Raises:
+            WorkspaceError: TOO_LARGE ``RECORD_TOO_LARGE``.
+        """
+        for item, name, size in zip(self.items, self._names, self.sizes, strict=True):
+            limit = MAX_EVENT_BYTES if "event" in item else MAX_ITEM_BYTES
+            if size > limit:
+                detail = f"The {name} has {size} bytes as a Cosmos DB item; the maximum is {limit}. Shorten the item."
+                raise WorkspaceError(Kind.TOO_LARGE, "RECORD_TOO_LARGE", detail)
 
     def build_next_head(self, head: Item | None, deletes: Sequence[tuple[str, str]]) -> Item | None:
         """Build the head item of the next catalog version.

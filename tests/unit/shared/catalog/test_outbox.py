@@ -1,15 +1,23 @@
 """Tests of the outbox, which appends audit events after catalog changes."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from hashlib import sha256
 from types import MappingProxyType
 from typing import Any
 
 import pytest
 
-from shared.catalog.outbox import convert_large_integers_to_text, flush_outbox
+from shared.catalog.outbox import (
+    DIGESTS_DESCRIPTION,
+    check_event_can_be_appended,
+    convert_large_integers_to_text,
+    flush_outbox,
+)
 from shared.catalog.ports import CONTEXT, UNAUDITED, PendingEvent
 from shared.errors import Kind, WorkspaceError
 from shared.provenance.ports import Target
+from shared.provenance.records import MAX_RECORD_BYTES, build_event_draft, seal_record
 
 
 class Outbox:
@@ -39,7 +47,7 @@ class Outbox:
     ) -> Mapping[str, Any]:
         """Append an event, or raise the error that the test has set."""
         del target, user_id, scope_key
-        if append_id in self.failures:
+        if append_id in self.failures and event.get("Description") != DIGESTS_DESCRIPTION:
             raise WorkspaceError(self.failures[append_id], "FAILED", "The append fails.")
         self.log.append((append_id, dict(event)))
         return {}
@@ -86,6 +94,74 @@ async def test_a_rejected_event_blocks_no_other_event() -> None:
         await flush_outbox(outbox, outbox, outbox.announce)
     assert [event.append_id for event in outbox.pending] == ["1"]
     assert outbox.announced == ["2", "3"]
+
+
+async def test_an_unavailable_chain_does_not_block_other_chains() -> None:
+    """While one chain is unavailable, pending events of other chains are appended."""
+    blocked, other = build_event("1"), replace(build_event("2"), target=Target.ACCESS_CONTROL)
+    outbox = Outbox([blocked, other], {"1": Kind.UNAVAILABLE})
+    with pytest.raises(WorkspaceError):
+        await flush_outbox(outbox, outbox, outbox.announce)
+    assert outbox.pending == [blocked]
+    assert outbox.announced == ["2"]
+
+
+async def test_an_event_that_is_too_large_is_appended_with_digests_of_its_states() -> None:
+    """If the record of a pending event would be too large, it has the SHA-256 and size of each state instead."""
+    states = {"BeforeState": {"b": 1, "a": 2**60}, "AfterState": {}}
+    outbox = Outbox([build_event("1", members=states), build_event("2")], {"1": Kind.TOO_LARGE})
+    assert await flush_outbox(outbox, outbox, outbox.announce) == 2
+    canonical = b'{"a":"1152921504606846976","b":1}'
+    assert outbox.pending == []
+    assert outbox.log[0][1] == {
+        **build_event("1").event,
+        "BeforeState": {"sha256": sha256(canonical).hexdigest(), "bytes": len(canonical)},
+        "AfterState": {"sha256": sha256(b"{}").hexdigest(), "bytes": 2},
+        "Description": DIGESTS_DESCRIPTION,
+    }
+
+
+def build_states(before: int | None, after: int | None) -> dict[str, Any]:
+    """Return states with texts of these lengths; None omits the state."""
+    texts = {"BeforeState": before, "AfterState": after}
+    return {name: {"text": "a" * length} for name, length in texts.items() if length is not None}
+
+
+@pytest.mark.parametrize(
+    ("before", "after"), [(700_000, 700_000), (2_000_000, None), (2_000_000, 10), (None, 1_400_000)]
+)
+def test_a_change_whose_event_fits_is_accepted(before: int | None, after: int | None) -> None:
+    """An event is accepted if it fits into a record, or if only its state before the change is too large."""
+    check_event_can_be_appended(build_event("1", members=build_states(before, after)))
+
+
+@pytest.mark.parametrize(
+    ("before", "after"), [(800_000, 800_000), (2_000_000, 2_000_000), (10, 1_500_000), (None, 1_500_000)]
+)
+def test_a_change_whose_event_is_too_large_is_refused(before: int | None, after: int | None) -> None:
+    """An event that does not fit into a record is refused with an error that names the item."""
+    with pytest.raises(WorkspaceError, match="T 'pump'") as caught:
+        check_event_can_be_appended(build_event("1", "pump", build_states(before, after)))
+    assert (caught.value.kind, caught.value.code) == (Kind.TOO_LARGE, "RECORD_TOO_LARGE")
+
+
+def test_the_check_agrees_with_the_size_of_the_record() -> None:
+    """The largest accepted event has a record of at most the maximum size, and the next larger one is refused."""
+    event = build_event("1")
+    free = MAX_RECORD_BYTES - build_event_draft("ann", {**event.event, "AfterState": {"text": ""}}).size
+    largest, larger = (replace(event, event={**event.event, **build_states(None, free + n)}) for n in (0, 1))
+    check_event_can_be_appended(largest)
+    record = seal_record(
+        build_event_draft("ann", largest.event), 10**12 - 1, "2026-03-01T12:00:00.000000Z", "0" * 64, "1"
+    )
+    assert len(record.canonical) <= MAX_RECORD_BYTES
+    with pytest.raises(WorkspaceError):
+        check_event_can_be_appended(larger)
+
+
+def test_an_event_without_a_chain_has_no_maximum_size() -> None:
+    """Without provenance, no record is made, so that a change of a warm query has no maximum size."""
+    check_event_can_be_appended(PendingEvent("1", UNAUDITED, "ann", build_states(None, 2_000_000)))
 
 
 def test_large_integers_become_text_in_audit_events() -> None:

@@ -17,7 +17,7 @@ from shared.catalog.diff import ItemChange
 from shared.catalog.document import load_document
 from shared.catalog.items import ItemKind
 from shared.catalog.models import WorkspaceDocument
-from shared.catalog.ports import CONTEXT, UNAUDITED, CatalogItem, ItemOrigin, StoredCatalog
+from shared.catalog.ports import CONTEXT, UNAUDITED, CatalogItem, ItemOrigin, PendingEvent, StoredCatalog
 from shared.catalog.service import AuditContext, CatalogService, build_commit, build_event, build_item
 from shared.errors import Kind, WorkspaceError
 from shared.provenance.ports import Target
@@ -235,19 +235,59 @@ async def test_events_stay_pending_while_audit_log_is_unavailable(tmp_path: Path
 
 async def test_rejected_event_does_not_block_others(tmp_path: Path) -> None:
     """If a chain rejects an event, it stays pending and is reported, and later events are appended."""
-
-    def exceed_size_limit(_: StoredCatalog) -> Sequence[ItemChange]:
-        return [ItemChange("warmQuery", "mine", None, {**EXTRA, "limit": math.nan})]
-
+    content = {"ActionType": "A", "EntityType": "WarmQuery", "EntityID": "mine", "AfterState": {"limit": math.nan}}
+    event = PendingEvent("1", Target.PLATFORM_CONFIG, "editor", content)
     async with open_catalog_stores(tmp_path) as opened:
         await opened.service.apply(DOCUMENT, "apply")
-        await opened.service.change(exceed_size_limit, "editor")
+        await opened.store.save([], [], [event], await opened.store.read_version())
         await opened.service.apply(load_document(PLANT.replace("name: Rig,", "name: New rig,"), "w.yaml"), "apply")
         with pytest.raises(WorkspaceError) as caught:
             await opened.service.flush_pending_events()
         assert caught.value.kind is Kind.INVALID
         assert [event.event["EntityID"] for event in await opened.store.list_pending_events()] == ["mine"]
         assert (await opened.list_audited_changes()).count(("Catalog.Connection.Updated", "rig")) == 1
+
+
+@pytest.mark.parametrize(
+    ("changed", "kind"),
+    [({"limit": math.nan}, Kind.INVALID), ({"description": "a" * 1_500_000}, Kind.TOO_LARGE)],
+)
+async def test_a_change_that_cannot_be_recorded_is_refused(tmp_path: Path, changed: Any, kind: Kind) -> None:
+    """A change whose audit event its chain would reject is refused, and nothing is stored."""
+    async with open_catalog_stores(tmp_path) as opened:
+        await opened.service.apply(DOCUMENT, "apply")
+        before = await opened.service.load()
+        with pytest.raises(WorkspaceError, match="WarmQuery 'mine'") as caught:
+            await opened.service.change(lambda _: [ItemChange("warmQuery", "mine", None, {**EXTRA, **changed})], "ann")
+        assert caught.value.kind is kind
+        assert await opened.service.load() == before
+        assert not await opened.store.list_pending_events()
+
+
+async def test_a_document_that_cannot_be_recorded_is_refused(tmp_path: Path) -> None:
+    """A document with an item that is too large for its audit event is refused; the plan has the same error."""
+    text = PLANT.replace("name: Second,", f"name: Second, description: {'a' * 1_500_000},")
+    document = load_document(text, "w.yaml")
+    async with open_catalog_stores(tmp_path) as opened:
+        for call in (opened.service.plan(document), opened.service.apply(document, "apply")):
+            with pytest.raises(WorkspaceError, match="WarmQuery 'q2'") as caught:
+                await call
+            assert caught.value.code == "RECORD_TOO_LARGE"
+        assert (await opened.service.load()).version == 0
+
+
+async def test_a_large_item_of_an_earlier_version_can_be_removed(tmp_path: Path) -> None:
+    """An item that is too large for a record can be removed; the record has the digest of its state."""
+    definition = {**EXTRA, "description": "a" * 2_000_000}
+    item = CatalogItem("warmQuery", "mine", definition, ItemOrigin.API, EARLIER, EARLIER, "ann")
+    async with open_catalog_stores(tmp_path) as opened:
+        await opened.service.apply(DOCUMENT, "apply")
+        await opened.store.save([item], [], [], await opened.store.read_version())
+        await opened.service.change(lambda _: [ItemChange("warmQuery", "mine", definition, None)], "ann")
+        [record] = [each for each in await opened.read_chain() if each["EntityID"] == "mine"]
+        assert record["ActionType"] == "Catalog.WarmQuery.Removed"
+        assert record["BeforeState"].keys() == {"sha256", "bytes"}
+        assert "mine" not in {each.key for each in (await opened.service.load()).items}
 
 
 async def test_concurrent_changes_are_not_lost(tmp_path: Path) -> None:

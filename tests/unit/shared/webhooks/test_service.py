@@ -144,6 +144,14 @@ async def test_a_change_of_an_endpoint_is_conditional_and_audited(webhook_servic
     ]
 
 
+async def test_an_endpoint_that_is_too_large_for_its_audit_event_is_refused(webhook_services: WebhookServices) -> None:
+    """A change of an endpoint whose audit event would exceed a record is refused and not stored."""
+    endpoint = await webhook_services.create_endpoint(TEST)
+    large = EndpointDefinition(URL, (TEST,), description="a" * 1_500_000)
+    assert await get_error_code(webhook_services.service.replace("admin@t", endpoint.id, large)) == "RECORD_TOO_LARGE"
+    assert (await webhook_services.service.get(endpoint.id)).description == endpoint.description
+
+
 async def test_enabling_an_endpoint_again_removes_its_failure(webhook_services: WebhookServices) -> None:
     """Enabling a disabled endpoint deletes the reason of its failure; it gets only events from then on."""
     endpoint = await webhook_services.create_endpoint()

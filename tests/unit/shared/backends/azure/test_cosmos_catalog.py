@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
 
 import pytest
 
@@ -13,7 +14,7 @@ from shared.backends.azure.cosmos_item_store import CosmosItemStore
 from shared.catalog.diff import ItemChange
 from shared.catalog.document import load_document
 from shared.catalog.items import ItemKind
-from shared.catalog.ports import PendingEvent, StoredCatalog
+from shared.catalog.ports import CatalogItem, ItemOrigin, PendingEvent, StoredCatalog
 from shared.catalog.service import CatalogService
 from shared.errors import WorkspaceError
 from shared.provenance.chain_log import ChainLog, EventLog
@@ -105,6 +106,20 @@ async def test_a_change_that_takes_too_long_is_rejected(monkeypatch: pytest.Monk
             await store.save([], [], [PendingEvent("id", "PlatformConfig", "admin", {})], 0)
         assert caught.value.code == "CATALOG_UNAVAILABLE"
         assert await store.read_version() == 0
+
+
+async def test_an_item_that_does_not_fit_into_cosmos_db_is_refused() -> None:
+    """A catalog item or an audit event that exceeds the size of a Cosmos DB item is refused; nothing is stored."""
+    text, at = '"' * 700_000, datetime(2026, 3, 1, tzinfo=UTC)
+    item = CatalogItem("surface", "hall", {"description": text}, ItemOrigin.API, at, at, "admin")
+    event = PendingEvent("id", "PlatformConfig", "admin", {"EntityType": "Surface", "AfterState": {"text": text}})
+    async with open_accounts(COSMOS) as account:
+        store = CosmosCatalogStore(account())
+        for puts, events, name in ([item], [], "surface 'hall'"), ([], [event], "audit event of Surface"):
+            with pytest.raises(WorkspaceError, match=name) as caught:
+                await store.save(puts, [], events, 0)
+            assert caught.value.code == "RECORD_TOO_LARGE"
+        assert await _list_item_ids(CosmosItemStore(account(), CATALOG, "CODE", "it")) == set()
 
 
 async def _list_item_ids(state: CosmosItemStore) -> set[str]:

@@ -131,6 +131,7 @@ async def seed_data_dir_and_build_query_checks(settings: Settings, workspace_fil
     Raises:
         shared.catalog.problems.DocumentError: the workspace document is invalid; nothing is stored.
         OSError: the workspace document cannot be read, or the data directory cannot be written.
+        WorkspaceError: a store does not respond, for instance because the disk is full.
     """
     wired = Services(settings)
     seeded: LoadedDocument | None = None
@@ -139,10 +140,21 @@ async def seed_data_dir_and_build_query_checks(settings: Settings, workspace_fil
         seeded = load_located_document(text, str(workspace_file))
         await wired.provenance.catalog_service.apply(seeded.document, ACTOR)
         _SEEDING_LOG.info("seeded the workspace")
-    await wired.provenance.catalog_service.flush_pending_events()
+    await _append_pending_events(wired)
     await _issue_and_write_api_keys(wired, settings.data_dir / "keys.json")
     await wired.close()
     return QueryChecks(seeded)
+
+
+async def _append_pending_events(wired: Services) -> None:
+    """Append pending audit events; if this fails, log the error, because a background job repeats it.
+
+    A damaged chain must not prevent the start: the operator needs the running host to verify the chain.
+    """
+    try:
+        await wired.provenance.catalog_service.flush_pending_events()
+    except WorkspaceError as error:
+        _SEEDING_LOG.error("audit events stay pending; a background job appends them later: %s", error)
 
 
 async def _issue_and_write_api_keys(wired: Services, path: Path) -> None:

@@ -9,9 +9,10 @@ import math
 import os
 import signal
 import socket
+import sqlite3
 import threading
 import time
-from collections.abc import Callable, Collection, Coroutine
+from collections.abc import Callable, Collection, Coroutine, Iterator
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from datetime import timedelta
@@ -45,6 +46,7 @@ from local.sign_in.exchange import SignInExchange
 from shared.backends.embedded.file_links import FileLinks
 from shared.backends.embedded.hub_file import PARTITIONS
 from shared.backends.embedded.hub_signals import HUB_SIGNALS, HubPartition
+from shared.errors import WorkspaceError
 from shared.observability.logs import get_logger
 from shared.observability.readiness import add_readiness_probe
 from shared.settings import EMBEDDED_ENGINE
@@ -138,17 +140,22 @@ class Host:
             start = asyncio.create_task(self._start_components(listener, stack))
             try:
                 if await self._wait_for_start(start):
-                    origin = build_server_url(_to_connect_address(self._options.host), listener)
-                    with record_host(self._options.data_dir, origin):
-                        self._announce(
-                            build_server_url(self._options.host, listener), await self._create_sign_in_link(origin)
-                        )
-                        await self._stopping.wait()
+                    await self._announce_until_stopped(listener)
             finally:
                 # After a failed start, too, running parts must see that the shutdown is intended.
                 self._stopping.set()
                 await self._wait_for_running_work()
         return not self._failed
+
+    async def _announce_until_stopped(self, listener: socket.socket) -> None:
+        """Record and announce the address of the started host, then wait for the signal to stop."""
+        origin = build_server_url(_to_connect_address(self._options.host), listener)
+        with contextlib.ExitStack() as stack:
+            with _convert_start_errors():
+                stack.enter_context(record_host(self._options.data_dir, origin))
+                link = await self._create_sign_in_link(origin)
+            self._announce(build_server_url(self._options.host, listener), link)
+            await self._stopping.wait()
 
     async def _create_sign_in_link(self, origin: str) -> str:
         """Create a sign-in link; return an empty text for an app without a console, or if no link was requested."""
@@ -162,7 +169,8 @@ class Host:
         await asyncio.wait((start, stop), return_when=asyncio.FIRST_COMPLETED)
         stop.cancel()
         if start.done():
-            start.result()
+            with _convert_start_errors():
+                start.result()
             return True
         start.cancel()
         with contextlib.suppress(asyncio.CancelledError):
@@ -400,6 +408,17 @@ async def _seed_workspace_and_build_query_checks(workspace_file: Path) -> "Query
         return await first_run.seed_data_dir_and_build_query_checks(settings(), workspace_file)
     except (OSError, ValueError) as error:
         raise StartError(f"the workspace cannot be seeded from {workspace_file}: {error}") from None
+
+
+@contextlib.contextmanager
+def _convert_start_errors() -> Iterator[None]:
+    """Context manager: convert errors of files and stores, such as a full disk, to an error with the reason."""
+    try:
+        yield
+    except (OSError, sqlite3.Error) as error:
+        raise StartError(str(error)) from None
+    except WorkspaceError as error:
+        raise StartError(f"{error.code}: {error.detail}") from None
 
 
 def _make_folder(path: Path) -> None:

@@ -1,6 +1,9 @@
-"""Tests that the local host checks warm queries in the background."""
+"""Tests of the start of the local host: pending audit events, and the background check of warm queries."""
 
 import logging
+import sqlite3
+from contextlib import closing
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -12,6 +15,7 @@ from shared.catalog.document import load_document, load_located_document
 from shared.catalog.models import WarmQuery
 from shared.errors import Kind, WorkspaceError, invalid
 from shared.observability.readiness import list_background_work
+from shared.settings import Settings
 from shared.warm_queries.columns import QueryColumns
 from shared.warm_queries.ports import Column, EngineQuery, EngineResult
 
@@ -116,3 +120,26 @@ async def test_the_check_of_queries_continues_after_failures_of_the_engine(
     await check_queries(Engine(failures), first_start=True)
     assert ("the remaining queries are not checked" in caplog.text) is is_ended
     assert "checked the queries" in caplog.text
+
+
+async def test_a_pending_event_of_a_damaged_chain_does_not_prevent_the_start(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """If a pending audit event cannot be appended, the start reports it and continues, and the event stays pending."""
+    settings = Settings.read({"DATA_DIR": str(tmp_path)})
+    document = tmp_path / "w.yaml"
+    document.write_text(TEXT + "policies: {provenance: {}}\n")
+    await module.seed_data_dir_and_build_query_checks(settings, document)
+    with closing(sqlite3.connect(tmp_path / "provenance.sqlite", isolation_level=None)) as database:
+        sql = "SELECT chain, sequence FROM chains WHERE target = 'PlatformConfig'"
+        [(chain, last)] = database.execute(sql).fetchall()
+        row = chain, last + 5, "forged", b"{}", "x"
+        database.execute("INSERT INTO records (chain, sequence, append_id, canonical, hash) VALUES (?,?,?,?,?)", row)
+    event = '{"ActionType": "A", "EntityType": "T", "EntityID": "E"}'
+    with closing(sqlite3.connect(tmp_path / "workspace.sqlite", isolation_level=None)) as database:
+        sql = "INSERT INTO catalog_outbox (append_id, target, user_id, event) VALUES ('1', 'PlatformConfig', 'a@w', ?)"
+        database.execute(sql, (event,))
+    await module.seed_data_dir_and_build_query_checks(settings, document)
+    assert "audit events stay pending" in caplog.text
+    with closing(sqlite3.connect(tmp_path / "workspace.sqlite")) as database:
+        assert database.execute("SELECT append_id FROM catalog_outbox").fetchall() == [("1",)]

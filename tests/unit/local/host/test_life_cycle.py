@@ -157,6 +157,17 @@ def test_port_in_use_is_reported_in_one_line(start_host: Any) -> None:
     assert f"127.0.0.1:{port}" in line
 
 
+def test_an_unwritable_data_directory_is_reported_in_one_line(start_host: Any, tmp_path: Path) -> None:
+    """If a file of the data directory cannot be written, the host exits with 1 and prints one line with the reason."""
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "hosts").touch()
+    host = start_host(APP, ready=False)
+    assert host.process.wait(timeout=30) == 1
+    (line,) = host.read_log().splitlines()
+    assert line.startswith("the local host does not start: ")
+    assert str(tmp_path / "data" / "hosts") in line
+
+
 @pytest.mark.parametrize(
     ("source", "reason"),
     [

@@ -25,7 +25,8 @@ async def reserve_append_id(call: Call[Any, Any]) -> AsyncIterator[str]:
     An append id prevents a second append of the same audit record.
 
     Use this context manager for requests that only append one record to an audit chain: a retry gets the same append
-    id and finds the record by this id. If the request is rejected, the caller may use the key again.
+    id and finds the record by this id. If the first request with a key is rejected, the caller may use the key again.
+    A later one does not release the key, because an earlier one has possibly stored the record, or will store it.
 
     Raises:
         WorkspaceError: INVALID or UNPROCESSABLE if the key is rejected, see
@@ -36,13 +37,13 @@ async def reserve_append_id(call: Call[Any, Any]) -> AsyncIterator[str]:
         yield ""
         return
     member, method = call.principal.member_id, call.request.method
-    append_id = await services().idempotency.keys.claim_append_id(member, method, key, _serialise_for_retry_check(call))
+    reserved = await services().idempotency.keys.claim_append_id(member, method, key, _serialise_for_retry_check(call))
     try:
-        yield append_id
+        yield reserved.append_id
     except WorkspaceError as error:
-        if error.kind not in MAYBE_DONE:
+        if reserved.is_first and error.kind not in MAYBE_DONE:
             with suppress(WorkspaceError):
-                await services().idempotency.keys.release_key(member, method, key, append_id)
+                await services().idempotency.keys.release_key(member, method, key, reserved.append_id)
         raise
 
 

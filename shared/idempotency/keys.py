@@ -33,6 +33,19 @@ class Claim:
     append_id: str
 
 
+@dataclass(frozen=True, slots=True)
+class ReservedId:
+    """Append id of an idempotency key.
+
+    Attributes:
+        append_id: id with which the audit record of the request is appended.
+        is_first: whether the request is the first one with the key; the record of a later one is possibly stored.
+    """
+
+    append_id: str
+    is_first: bool
+
+
 class IdempotencyStore(Protocol):
     """Store of idempotency keys, and of the requests that claim the keys."""
 
@@ -64,7 +77,7 @@ class IdempotencyKeys:
         self._store = store
         self._runtime = runtime
 
-    async def claim_append_id(self, caller: str, method: str, key: str, request_bytes: bytes) -> str:
+    async def claim_append_id(self, caller: str, method: str, key: str, request_bytes: bytes) -> ReservedId:
         """Return the append id for a request's idempotency key; a repeated request within 24 hours gets the same id.
 
         Args:
@@ -84,10 +97,10 @@ class IdempotencyKeys:
         )
         claim = await self._store.claim(name, wanted, at, at - RETENTION)
         reject_reused_key(claim, wanted)
-        return claim.append_id
+        return ReservedId(claim.append_id, is_first=claim.append_id == wanted.append_id)
 
     async def release_key(self, caller: str, method: str, key: str, append_id: str) -> None:
-        """Release the idempotency key of a rejected request, which has appended nothing."""
+        """Release the key of a rejected request, which is the first one with the key and has appended nothing."""
         await self._store.delete_claim(hash_key(caller, method, key), append_id)
 
 

@@ -122,8 +122,8 @@ class IdempotentReplies:
         Raises:
             WorkspaceError: INVALID with the field ``Idempotency-Key`` if the key is too long or has invalid characters;
                 UNPROCESSABLE ``IDEMPOTENCY_KEY_REUSED`` if the key was used for another request; CONFLICT
-                ``IDEMPOTENCY_KEY_IN_USE`` if the first request takes too long; any error of the work. If no work was
-                done, the caller may use the key again.
+                ``IDEMPOTENCY_KEY_IN_USE`` if the first request takes too long; any error of the work. If the first
+                request with the key is rejected, the caller may use the key again.
         """
         name, wanted = hash_key(caller, method, key), build_claim(request_bytes, self._runtime.new_id())
         secret = f"{caller}\n{key}"
@@ -135,7 +135,10 @@ class IdempotentReplies:
             if begun.reply is not None:
                 return await self._runtime.run_in_thread(_decrypt_reply, begun.reply, secret, name)
             if begun.owns_lease:
-                reply = await self._run_under_lease(name, lease, begun.claim.append_id, handle_request)
+                is_first = begun.claim.append_id == wanted.append_id
+                reply = await self._run_under_lease(
+                    name, lease, begun.claim.append_id, handle_request, is_first=is_first
+                )
                 if await self._store.save_reply(
                     name, lease, await self._runtime.run_in_thread(self._encrypt_reply, reply, secret, name)
                 ):
@@ -157,12 +160,15 @@ class IdempotentReplies:
         """
         return await self._runtime.run_in_thread(_derive_key, f"{caller}\n{key}", append_id.encode())
 
-    async def _run_under_lease(self, name: str, lease: str, append_id: str, handle_request: Work) -> bytes:
+    async def _run_under_lease(
+        self, name: str, lease: str, append_id: str, handle_request: Work, *, is_first: bool
+    ) -> bytes:
         try:
             async with self._renew_lease_until_done(name, lease):
                 return await handle_request(append_id)
         except BaseException as error:
-            nothing_done = isinstance(error, WorkspaceError) and error.kind not in MAYBE_DONE
+            # An earlier attempt with the key has possibly done the work.
+            nothing_done = is_first and isinstance(error, WorkspaceError) and error.kind not in MAYBE_DONE
             with contextlib.suppress(WorkspaceError):
                 await self._store.release_lease(name, lease, forget=nothing_done)
             raise

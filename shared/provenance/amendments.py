@@ -82,6 +82,8 @@ class Amendments:
     ) -> AppendResult:
         """Create an amendment: append its record to the audit chain.
 
+        A repeated call with an append id returns the stored record, although the policy may have changed since.
+
         Args:
             chain: key of the audit chain with the amendments of one scope, such as a production line.
             author: principal who amends the entity.
@@ -95,6 +97,8 @@ class Amendments:
                 ``allowed``), a required ReasonText is empty, or a value has no canonical form; and the errors of
                 :meth:`ChainLog.append`.
         """
+        if stored := await self._find_by_append_id(chain, append_id):
+            return stored
         faults = ValidationErrors()
         check_reason(faults, body, policy)
         faults.raise_all()
@@ -168,11 +172,7 @@ class Amendments:
     async def _store_decision(
         self, decision: "_Decision", append_id: str, signer: DecisionSigner | None
     ) -> AppendResult:
-        if (
-            signer is not None
-            and append_id
-            and (stored := await self._find_decision_by_append_id(decision.chain, append_id))
-        ):
+        if stored := await self._find_by_append_id(decision.chain, append_id):
             # A repeated request gets the first reply, although its sign-in may be too old by now.
             return stored
         record = await self._read_amendment(decision.chain, decision.amendment)
@@ -193,7 +193,7 @@ class Amendments:
             await check()
         except WorkspaceError:
             # The first of two requests with the same Idempotency-Key may have appended the decision meanwhile.
-            if append_id and (stored := await self._find_decision_by_append_id(decision.chain, append_id)):
+            if stored := await self._find_by_append_id(decision.chain, append_id):
                 return stored
             raise
         append_id = append_id or self._runtime.new_id()
@@ -223,9 +223,9 @@ class Amendments:
         draft, exclusive = build_record_draft(transition, at), f"decision {decision.amendment}"
         return await self._log.append(decision.chain, draft, append_id=append_id, check=check, exclusive=exclusive)
 
-    async def _find_decision_by_append_id(self, chain: ChainKey, append_id: str) -> AppendResult | None:
-        """Return the decision that an earlier attempt of the same request has appended; None if there is none."""
-        found = await self._store.find(chain, Lookup.APPEND_ID, [append_id])
+    async def _find_by_append_id(self, chain: ChainKey, append_id: str) -> AppendResult | None:
+        """Return the record that an earlier attempt of the same request has appended; None if there is none."""
+        found = await self._store.find(chain, Lookup.APPEND_ID, [append_id]) if append_id else ()
         return AppendResult(found[0], repeated=True) if found else None
 
     async def _read_amendment(self, chain: ChainKey, amendment: str) -> ChainRecord:

@@ -152,6 +152,28 @@ def test_a_retried_amendment_is_stored_once(service: Service) -> None:
     check_problem(changed, 422, "IDEMPOTENCY_KEY_REUSED")
 
 
+def test_a_retried_amendment_gets_the_first_reply_after_a_change_of_the_policy(own_module_service: Service) -> None:
+    """A retried amendment gets the first reply, although its reason category was removed from the policy meanwhile."""
+    admin, editor = (own_module_service.create_client(member) for member in ("admin@t", "editor@t"))
+    before = admin.get("/oi-api/workspace").json()["policies"]
+    categories = {**before["provenance"], "reasonCategories": ["changed", BODY["ReasonCategory"]]}
+
+    def send() -> Any:
+        return editor.post(AMENDMENTS, json={**BODY, "ScopeKey": "policy"}, headers=build_key_header("policy"))
+
+    def set_policy(provenance: Any) -> None:
+        body = {"name": "Test plant", "policies": {**before, "provenance": provenance}}
+        assert admin.put("/oi-api/workspace", json=body).status_code == 200
+
+    set_policy(categories)
+    first = send()
+    assert first.status_code == 201
+    set_policy({**categories, "reasonCategories": ["changed"]})
+    assert (send().status_code, send().json()) == (201, first.json())
+    set_policy(categories)
+    assert send().json() == first.json()
+
+
 @pytest.mark.parametrize("kills", [1, pytest.param(6, marks=pytest.mark.soak)])
 def test_retries_after_kills_create_each_api_key_once(own_module_service: Service, kills: int) -> None:
     """If the creation of an API key is retried after kills, one key and one audit event exist.

@@ -126,7 +126,7 @@ async def _append_record(log: ChainLog, keys: IdempotencyKeys, text: str, acknow
     event = {"EntityType": "Test", "EntityID": text, "ActionType": "Test"}
     for _ in range(30):
         try:
-            append_id = await keys.claim_append_id("ann", "append", text, text.encode())
+            append_id = (await keys.claim_append_id("ann", "append", text, text.encode())).append_id
             result = await log.append(CHAIN, build_event_draft("ann", event), append_id=append_id)
         except WorkspaceError as error:
             raise_unless_unavailable(error)

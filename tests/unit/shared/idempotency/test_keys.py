@@ -1,9 +1,13 @@
 """Tests of Idempotency-Keys."""
 
+from pathlib import Path
+
 import pytest
 
+from shared.backends.embedded.idempotency import SCHEMA, SqliteIdempotencyStore
+from shared.backends.embedded.sqlite import SqliteDatabase
 from shared.errors import WorkspaceError
-from shared.idempotency.keys import MAX_KEY_LENGTH, build_claim, hash_key, reject_reused_key
+from shared.idempotency.keys import MAX_KEY_LENGTH, IdempotencyKeys, build_claim, hash_key, reject_reused_key
 
 
 def test_each_caller_and_operation_has_separate_keys() -> None:
@@ -26,3 +30,13 @@ def test_an_idempotency_key_is_valid_for_one_request() -> None:
     with pytest.raises(WorkspaceError) as caught:
         reject_reused_key(build_claim(b"same", "1"), build_claim(b"other", "1"))
     assert caught.value.code == "IDEMPOTENCY_KEY_REUSED"
+
+
+async def test_only_the_first_request_with_a_key_is_marked_as_the_first(tmp_path: Path) -> None:
+    """A repeated request gets the append id of the first one, and is not the first one."""
+    database = SqliteDatabase(tmp_path / "keys.sqlite", SCHEMA)
+    keys = IdempotencyKeys(SqliteIdempotencyStore(database))
+    first, again = [await keys.claim_append_id("ann", "POST", "key", b"same") for _ in range(2)]
+    await database.close()
+    assert (first.is_first, again.is_first) == (True, False)
+    assert first.append_id == again.append_id

@@ -85,6 +85,24 @@ async def test_a_rejected_request_releases_its_idempotency_key(store: SqliteRepl
     assert await run_request(store, Worker(), request=b"corrected") == SECRET + b"1"
 
 
+async def test_a_rejected_retry_keeps_its_idempotency_key(store: SqliteReplyStore) -> None:
+    """If a retry is rejected after an attempt that is possibly done, the next retry repeats the work with the same id."""
+    worker = Worker()
+
+    async def fail_after_work(work_id: str) -> bytes:
+        await worker(work_id)
+        raise WorkspaceError(Kind.UNAVAILABLE, "X", "x")
+
+    async def raise_rejection(_: str) -> bytes:
+        raise WorkspaceError(Kind.INVALID, "X", "x")
+
+    for work in (fail_after_work, raise_rejection):
+        with pytest.raises(WorkspaceError):
+            await run_request(store, work)
+    await run_request(store, worker)
+    assert len(set(worker.ids)) == 1
+
+
 @pytest.mark.parametrize("error", [WorkspaceError(Kind.UNAVAILABLE, "X", "x"), asyncio.CancelledError(), OSError()])
 async def test_failed_work_is_repeated_with_the_same_id(store: SqliteReplyStore, error: BaseException) -> None:
     """If work fails and is possibly half done, its key stays reserved, and a retry repeats it with the same id."""

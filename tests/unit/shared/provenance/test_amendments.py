@@ -133,6 +133,13 @@ async def test_a_repeated_decision_returns_the_first(amendments: Amendments) -> 
     assert (again.record, again.repeated) == (first.record, True)
 
 
+async def test_a_repeated_amendment_returns_the_first_after_a_change_of_the_policy(amendments: Amendments) -> None:
+    """Repeating a creation with the same append id returns the stored amendment, although the policy now rejects it."""
+    first = await amendments.create(CHAIN, "ann", build_body(ReasonText=""), LAX, append_id="key")
+    again = await amendments.create(CHAIN, "ann", build_body(ReasonText=""), STRICT, append_id="key")
+    assert (again.record, again.repeated) == (first.record, True)
+
+
 @pytest.mark.parametrize("category", ["Other", "", 7, None, ["other"], {"a": 1}])
 async def test_an_unlisted_reason_category_is_rejected(amendments: Amendments, category: Any) -> None:
     """The error about an invalid category contains the sent value, whatever its type, and the allowed values."""

@@ -1,17 +1,19 @@
 """Verification of all audit chains in the background, in runs of limited length.
 
 A run verifies the chains that have grown since their last verification, beginning with the chain whose verification is
-oldest. A period consists of the runs until no such chain remains. A broken chain is verified in each period, because it
+oldest. A chain that has checkpoints but is not stored, because its records or its head item were deleted, is verified,
+too. A period consists of the runs until no such chain remains. A broken chain is verified in each period, because it
 may have been repaired. A verification always begins at the first record, and only complete results are stored: a stored
 intermediate state could be forged so that changed records look valid.
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from typing import Final
 
 from shared.errors import WorkspaceError
 from shared.observability.logs import fields, get_logger
 from shared.observability.metrics import count
+from shared.provenance.checkpoints import Checkpoints, build_checkpoint_name_prefix
 from shared.provenance.overview_ports import ChainOverview, ChainSummary
 from shared.provenance.ports import ChainKey
 from shared.provenance.verifier import ChainVerifier, VerificationRun, store_verification_result
@@ -33,6 +35,7 @@ class BackgroundVerification:
     Args:
         overview: store of the chains' summaries and of the results of their last verifications.
         verifier: verifies single chains.
+        checkpoints: lists the chains that have checkpoints, also if the chains are missing in the store.
         on_broken: called for each broken chain, with the chain's key, the verdict's ``broken_at`` and the reason. The
             result is stored after the call; if the process ends before that, the chain is verified and reported again.
         seconds: maximum length of a run in seconds. A run ends after the step in which this length is reached.
@@ -43,6 +46,7 @@ class BackgroundVerification:
         self,
         overview: ChainOverview,
         verifier: ChainVerifier,
+        checkpoints: Checkpoints,
         *,
         seconds: float = RUN_SECONDS,
         on_broken: OnBroken | None = None,
@@ -50,6 +54,7 @@ class BackgroundVerification:
     ) -> None:
         self._overview = overview
         self._verifier = verifier
+        self._checkpoints = checkpoints
         self._seconds = seconds
         self._on_broken = on_broken
         self._runtime = runtime
@@ -75,11 +80,23 @@ class BackgroundVerification:
     async def _list_due_chains(self) -> list[ChainKey]:
         """Return the chains that must be verified, sorted by the time of their last verification, oldest first."""
         due: list[tuple[str, ChainKey]] = []
+        known: set[str] = set()
         after: ChainKey | None = None
         while page := await self._overview.list_chains(None, after, _PAGE):
             after = page[-1].chain
+            known.update(build_checkpoint_name_prefix(one.chain) for one in page)
             due += [(one.verdict.verified_at if one.verdict else "", one.chain) for one in page if self._is_due(one)]
-        return [chain for _, chain in sorted(due)]
+        return [*await self._list_due_missing_chains(known), *(chain for _, chain in sorted(due))]
+
+    async def _list_due_missing_chains(self, known: Collection[str]) -> list[ChainKey]:
+        """Return the chains that have checkpoints but are not listed, if they were not verified in this period."""
+        try:
+            missing = await self._checkpoints.find_chains_except(known)
+        except WorkspaceError as error:
+            _LOG.warning("missing chains could not be searched: %s", error)
+            return []
+        summaries = [ChainSummary(chain, 0, "", verdict=await self._overview.find_verdict(chain)) for chain in missing]
+        return [summary.chain for summary in summaries if self._is_due(summary)]
 
     def _is_due(self, summary: ChainSummary) -> bool:
         verdict = summary.verdict

@@ -37,6 +37,13 @@ class CheckpointStore(Protocol):
         """Return the checkpoint with the highest name that starts with a prefix; None if there is none."""
         ...
 
+    async def list_folders(self, parent: str) -> Sequence[str]:
+        """Return the prefixes of names, up to the second ``/``, that begin with ``parent`` and a ``/``, in any order.
+
+        A returned prefix possibly has no checkpoint.
+        """
+        ...
+
     async def get(self, name: str) -> StoredCheckpoint | None:
         """Return the checkpoint with a name; None if it does not exist."""
         ...

@@ -2,10 +2,11 @@
 
 import hashlib
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Final
+from urllib.parse import unquote
 
 from shared.errors import Kind, WorkspaceError
 from shared.observability import logs
@@ -24,7 +25,7 @@ from shared.provenance.notes import (
     open_checkpoint,
 )
 from shared.provenance.overview_ports import ChainOverview
-from shared.provenance.ports import ChainKey, ChainStore, Tip
+from shared.provenance.ports import ChainKey, ChainStore, Target, Tip
 from shared.provenance.signed_tree import SignedTree, extend_signed_tree
 from shared.runtime import SYSTEM_RUNTIME, Runtime
 from shared.timestamps import LONGEST_SETBACK, format_rfc3339
@@ -141,6 +142,40 @@ class Checkpoints:
     async def find_newest(self, chain: ChainKey) -> StoredCheckpoint | None:
         """Return a chain's newest checkpoint without verifying it."""
         return await self._notes.find_newest(build_checkpoint_name_prefix(chain))
+
+    async def find_chains_except(self, known: Collection[str]) -> Sequence[ChainKey]:
+        """Return the chains that have checkpoints and whose name prefix is not in ``known``.
+
+        The scope of such a chain is read from its newest checkpoint. The signature is not verified here; the
+        verification of the chain verifies it.
+
+        Args:
+            known: prefixes from :func:`build_checkpoint_name_prefix`.
+
+        Raises:
+            WorkspaceError: UNAVAILABLE if the store of the checkpoints does not respond.
+        """
+        found: list[ChainKey] = []
+        for target in Target:
+            for prefix in await self._notes.list_folders(target):
+                if prefix in known:
+                    continue
+                newest = await self._notes.find_newest(prefix)
+                chain = None if newest is None else await self._parse_chain(target, newest.note)
+                if chain is not None and build_checkpoint_name_prefix(chain) == prefix:
+                    found.append(chain)
+                elif newest is not None:
+                    count("workspace.chain.verify.failures", target=target.value)
+                    _LOG.error("a checkpoint names no chain of this folder", extra=logs.fields(checkpoint=newest.name))
+        return found
+
+    async def _parse_chain(self, target: Target, note: bytes) -> ChainKey | None:
+        """Return the chain whose origin is the first line of a note; None for another workspace or target."""
+        origin, _, _ = note.decode("utf-8", "replace").partition("\n")
+        chain_origin = build_origin(await self._workspace(), target)
+        if origin != chain_origin and not origin.startswith(f"{chain_origin}/"):
+            return None
+        return ChainKey(target, unquote(origin.removeprefix(chain_origin).removeprefix("/")))
 
     async def count_covered_records(self, chain: ChainKey) -> int:
         """Return the number of records that a chain's newest checkpoint covers; read it from the checkpoint's name.

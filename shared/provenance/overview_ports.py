@@ -96,6 +96,9 @@ class ChainOverview(Protocol):
     ) -> Sequence[ChainSummary]:
         """Return the summaries of the chains that have records, ordered by target and scope as the store compares them.
 
+        A chain without a head item is returned if its last complete verification found a fault: its records or its
+        head item were deleted. Its summary has 0 records.
+
         Args:
             target: return only chains of this container; None for the chains of all containers.
             after: return only chains after this chain; None to begin with the first chain.

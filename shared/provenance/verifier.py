@@ -360,10 +360,13 @@ async def store_verification_result(
 ) -> None:
     """Store the result of a complete verification in the summary of the chain; an empty chain has no summary.
 
+    A chain without a head item has a summary only if it has a checkpoint: otherwise, each verified scope would get one
+    while the store contains records whose scope is unknown.
+
     Raises:
         WorkspaceError: UNAVAILABLE if the store does not respond.
     """
-    if verdict.empty:
+    if verdict.empty or (run.tip == Tip() and run.newest is None):
         return
     verified_at = format_rfc3339(runtime.now())
     stored = StoredVerdict(verified_at, run.tip.sequence, verdict.chain_valid, verdict.broken_at or "", verdict.reason)

@@ -197,6 +197,7 @@ class ProvenanceServices:
         return BackgroundVerification(
             self.chain_overview,
             self.verifier,
+            self.checkpoints,
             on_broken=self._webhooks.announce_broken_chain,
             runtime=self._backends.runtime,
         )

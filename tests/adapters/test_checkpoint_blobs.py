@@ -108,6 +108,14 @@ async def test_checkpoints_of_chains_with_a_common_name_prefix_are_separate(stor
     assert await store.find_newest(PREFIX) is None
 
 
+async def test_the_folders_of_all_chains_of_a_target_are_listed(store: CheckpointStore) -> None:
+    """Each chain of a target with a checkpoint has a folder in the list, also with several checkpoints."""
+    assert await store.list_folders("DomainEvents") == []
+    for size, prefix in ((1, "DomainEvents/a/"), (2_000_000, "DomainEvents/a/"), (1, "DomainEvents/ab/"), (1, PREFIX)):
+        await store.create(build_checkpoint_name(size, prefix), b"note")
+    assert sorted(await store.list_folders("DomainEvents")) == ["DomainEvents/a/", "DomainEvents/ab/"]
+
+
 async def test_reading_a_missing_checkpoint_or_signer_state_returns_none(store: CheckpointStore) -> None:
     """Reading a missing checkpoint or a missing working state of the signer returns None."""
     assert await store.get(build_checkpoint_name(1)) is None

@@ -286,3 +286,26 @@ async def test_verdicts_and_checkpoint_sizes_are_stored_in_the_summary(adapter: 
     await adapter.overview.save_verdict(EVENTS, valid, verdict.verified_at)
     assert await adapter.overview.list_chains(None, None, 10, broken_only=True) == []
     assert (await summarize_chain(adapter, EVENTS)).verdict == valid
+
+
+async def test_a_broken_chain_without_a_head_item_is_listed(adapter: OpenedOverview) -> None:
+    """A chain that verification found broken is listed in order of scope, although its head item is missing."""
+    broken = StoredVerdict("2026-01-05T09:00:00.000000Z", 0, is_valid=False, broken_at="000000000001", reason="r")
+    valid = replace(broken, is_valid=True)
+    chains = [ChainKey(Target.DOMAIN_EVENTS, scope) for scope in ("a", "b", "c")]
+    await append_records(adapter.store, chains[0], build_event())
+    await append_records(adapter.store, chains[2], build_event())
+    await adapter.overview.save_verdict(chains[1], valid, valid.verified_at)
+    assert [one.chain for one in await adapter.overview.list_chains(None, None, 10)] == [chains[0], chains[2]]
+    await adapter.overview.save_verdict(chains[1], broken, broken.verified_at)
+    listed = await adapter.overview.list_chains(None, None, 10)
+    assert [one.chain for one in listed] == chains
+    assert (listed[1].records, listed[1].first_at, listed[1].last_at, listed[1].verdict) == (0, "", "", broken)
+    assert await adapter.overview.list_chains(None, None, 2) == listed[:2]
+    assert await adapter.overview.list_chains(None, chains[0], 1) == [listed[1]]
+    assert [one.chain for one in await adapter.overview.list_chains(None, None, 10, broken_only=True)] == [chains[1]]
+    assert await adapter.overview.find_verdict(chains[1]) == broken
+    await append_records(adapter.store, chains[1], build_event())
+    await adapter.overview.save_verdict(chains[1], replace(valid, records=1), "2026-01-05T09:00:01.000000Z")
+    assert await adapter.overview.list_chains(None, None, 10, broken_only=True) == []
+    assert (await summarize_chain(adapter, chains[1])).records == 1

@@ -154,6 +154,28 @@ def test_chains_are_verified_in_the_background(verifying_service: Service) -> No
     assert [row["scopeKey"] for row in list_all_items(admin, SCOPES, "scopes", verdict="broken")] == ["verified"]
 
 
+def test_a_deleted_chain_with_a_checkpoint_is_listed_as_broken(tmp_path: Path) -> None:
+    """If all rows of a chain are deleted, its checkpoint makes the background verification list it as broken."""
+    schedules = {"VERIFY_SCHEDULE": "*/1 * * * * *", "CHECKPOINT_SCHEDULE": "*/1 * * * * *"}
+    own = Service(tmp_path / "data", WORKSPACE, schedules)
+    try:
+        admin = own.start().create_client("admin@t")
+        event = {"ScopeKey": "deleted/ü", "ActionType": "A", "EntityType": "T", "EntityID": "1"}
+        assert admin.post(EVENTS, json=event).status_code == 201
+        wait_until(lambda: find_chain_entry(admin, "DomainEvents", "deleted/ü"), lambda row: row["checkpointSize"] == 1)
+        own.kill()
+        with closing(sqlite3.connect(own.data_dir / "provenance.sqlite")) as file, file:
+            sql = "SELECT chain FROM chains WHERE scope = 'deleted/ü'"
+            [[chain]] = file.execute(sql).fetchall()
+            for table in ("records", "chain_summaries", "chains"):
+                file.execute(f"DELETE FROM {table} WHERE chain = ?", (chain,))
+        admin = own.start().create_client("admin@t")
+        [row] = wait_until(lambda: list_all_items(admin, SCOPES, "scopes", verdict="broken"), bool)
+    finally:
+        own.stop()
+    assert (row["scopeKey"], row["records"], row["checkpointSize"], row["firstAt"]) == ("deleted/ü", 0, 1, None)
+
+
 def test_a_requested_verification_is_shown_in_the_list(service: Service) -> None:
     """After a client verifies a complete chain, the list of scopes shows the result of this verification."""
     editor = service.create_client("editor@t")

@@ -61,6 +61,14 @@ class BlobCheckpointStore:
                     return await self.get(f"{prefix}{size}")
         return None
 
+    async def list_folders(self, parent: str) -> list[str]:
+        async def list_prefixes() -> list[str]:
+            container = self._account.open_client().get_container_client(self._notes)
+            listed: AsyncIterator[Any] = container.walk_blobs(name_starts_with=f"{parent}/", delimiter="/")
+            return [each.name async for each in listed if each.name.endswith("/")]
+
+        return await _call_and_convert_errors(list_prefixes)
+
     async def get(self, name: str) -> StoredCheckpoint | None:
         async def download_checkpoint() -> StoredCheckpoint | None:
             found = await self._open_checkpoint_blob(name).download_blob()

@@ -165,9 +165,11 @@ class CosmosChainOverview:
         found: list[ChainSummary] = []
         for status in await self._query_items_until(target, text, {"@after": last_scope or ""}, lambda _: False):
             chain = ChainKey(target, status["scope"])
-            head = await self._store.read_newest_head(chain)
-            if head is not None and status["chain"] == items.compute_partition_key(chain, 1):
-                found.append(_build_summary(chain, head, status))
+            if status["chain"] == items.compute_partition_key(chain, 1):
+                head = await self._store.read_newest_head(chain)
+                found.append(
+                    _build_missing_summary(chain, status) if head is None else _build_summary(chain, head, status)
+                )
             if len(found) >= limit:
                 break
         return found
@@ -322,14 +324,27 @@ def _entries_from_item(item: Item) -> list[PendingEntry]:
 
 
 def _summary_from_items(target: Target, group: Sequence[Item]) -> ChainSummary | None:
-    """Build the summary of a chain from its head items and its status item; None if there is no valid head item."""
+    """Build the summary of a chain from its head items and its status item.
+
+    Return None if there is no valid head item and the chain is not known to be broken.
+    """
     heads = [item for item in group if item["id"] == items.HEAD_ID]
     found = [(SegmentHead.from_item(item), items.chain_key_from_item(target, item)) for item in heads]
     valid = [(head, chain) for head, chain in found if chain is not None and head.tip.sequence]
+    status = next((item for item in group if item["id"] == items.STATUS_ID), {})
     if not valid:
-        return None
+        chain = ChainKey(target, group[0]["scope"])
+        is_broken = status.get("verdict", {}).get("valid") is False
+        is_own = status.get("chain") == items.compute_partition_key(chain, 1)
+        return _build_missing_summary(chain, status) if is_broken and is_own else None
     head, chain = max(valid, key=lambda pair: pair[0].segment)
-    return _build_summary(chain, head, next((item for item in group if item["id"] == items.STATUS_ID), {}))
+    return _build_summary(chain, head, status)
+
+
+def _build_missing_summary(chain: ChainKey, status: Item) -> ChainSummary:
+    """Build the summary of a broken chain without a head item from its status item."""
+    verdict = _verdict_from_properties(status.get("verdict"))
+    return ChainSummary(chain, 0, "", checkpoint_size=status.get("checkpointSize"), verdict=verdict)
 
 
 def _build_summary(chain: ChainKey, head: SegmentHead, status: Item) -> ChainSummary:

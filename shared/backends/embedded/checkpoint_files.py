@@ -37,6 +37,9 @@ class FileCheckpointStore:
     async def find_newest(self, prefix: str) -> StoredCheckpoint | None:
         return await self._run_in_thread(lambda: self._find_newest(prefix))
 
+    async def list_folders(self, parent: str) -> list[str]:
+        return await self._run_in_thread(lambda: [f"{parent}/{name}/" for name in _list_names(self._folder / parent)])
+
     async def get(self, name: str) -> StoredCheckpoint | None:
         return await self._run_in_thread(lambda: self._read_checkpoint(name))
 
@@ -78,11 +81,14 @@ class FileCheckpointStore:
 
 def _list_names_descending(folder: Path, digits: int) -> list[str]:
     """Return the names in a folder that consist of exactly ``digits`` digits, highest number first."""
+    return sorted((name for name in _list_names(folder) if len(name) == digits and name.isdigit()), reverse=True)
+
+
+def _list_names(folder: Path) -> list[str]:
     try:
-        names = os.listdir(folder)  # noqa: PTH208  names alone
+        return os.listdir(folder)  # noqa: PTH208  names alone
     except (FileNotFoundError, NotADirectoryError):
         return []
-    return sorted((name for name in names if len(name) == digits and name.isdigit()), reverse=True)
 
 
 def _create_file(path: Path, content: bytes, top: Path) -> bool:

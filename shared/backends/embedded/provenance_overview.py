@@ -62,6 +62,18 @@ _VERDICT: Final = (
     "SELECT verified_at, verified_records, is_valid, broken_at, reason FROM chain_summaries "
     "JOIN chains ON chains.chain = chain_summaries.chain WHERE target = ? AND scope = ?"
 )
+_IS_MISSING: Final = (
+    "NOT EXISTS (SELECT 1 FROM chains WHERE chains.target = missing_chains.target "
+    "AND chains.scope = missing_chains.scope)"
+)
+_VERDICT_COLUMNS: Final = "verified_at, verified_records, is_valid, broken_at, reason"
+_MISSING: Final = f"SELECT scope, {_VERDICT_COLUMNS} FROM missing_chains WHERE {_IS_MISSING} AND target = ?"  # noqa: S608  names
+_MISSING_VERDICT: Final = (
+    f"SELECT {_VERDICT_COLUMNS} FROM missing_chains WHERE {_IS_MISSING} AND target = ? AND scope = ?"  # noqa: S608  names
+)
+_SAVE_MISSING: Final = (
+    "INSERT OR REPLACE INTO missing_chains VALUES (:target, :scope, :at, :records, :valid, :brokenAt, :reason)"
+)
 _SAVE_VERDICT: Final = (
     "UPDATE chain_summaries SET verified_at = :at, verified_records = :records, is_valid = :valid, "
     "broken_at = :brokenAt, reason = :reason "
@@ -94,7 +106,10 @@ class SqliteChainOverview:
                 # The plus sign prevents SQLite from searching all chains of the target.
                 condition = f"+{condition} AND {_IS_BROKEN}" if broken_only else condition
                 sql = f"{_SUMMARIES} {condition} ORDER BY scope LIMIT ?"
-                found += map(_summary_from_row, connection.execute(sql, (*values, limit - len(found))))
+                stored = map(_summary_from_row, connection.execute(sql, (*values, limit - len(found))))
+                missing = _select_missing_chains(connection, one, last, limit - len(found))
+                both = sorted((*stored, *missing), key=lambda summary: summary.chain.scope_key)
+                found += both[: limit - len(found)]
                 if len(found) >= limit:
                     break
             return found
@@ -103,7 +118,9 @@ class SqliteChainOverview:
 
     async def find_verdict(self, chain: ChainKey) -> StoredVerdict | None:
         def select_verdict(connection: sqlite3.Connection) -> StoredVerdict | None:
-            row = connection.execute(_VERDICT, (chain.target, chain.scope_key)).fetchone()
+            values = chain.target, chain.scope_key
+            row = connection.execute(_VERDICT, values).fetchone()
+            row = row or connection.execute(_MISSING_VERDICT, values).fetchone()
             return None if row is None else _verdict_from_columns(*row)
 
         return await self._run_read(select_verdict)
@@ -168,7 +185,12 @@ class SqliteChainOverview:
         }
 
         def update_verdict(connection: sqlite3.Connection) -> None:
-            connection.execute(_SAVE_VERDICT, {**names, "chain": _ensure_summary_row(connection, chain)})
+            number = _ensure_summary_row(connection, chain)
+            if not number and not verdict.is_valid:
+                connection.execute(_SAVE_MISSING, {**names, "target": chain.target, "scope": chain.scope_key})
+                return
+            connection.execute("DELETE FROM missing_chains WHERE target = ? AND scope = ?", chain)
+            connection.execute(_SAVE_VERDICT, {**names, "chain": number})
 
         await self._run_write(update_verdict)
 
@@ -182,6 +204,14 @@ class SqliteChainOverview:
     async def _run_write[T](self, function: Callable[[sqlite3.Connection], T]) -> T:
         with convert_sqlite_errors("PROVENANCE_UNAVAILABLE", "the audit log"):
             return await self._database.write(function)
+
+
+def _select_missing_chains(
+    connection: sqlite3.Connection, target: Target, last_scope: str | None, limit: int
+) -> list[ChainSummary]:
+    condition, values = ("", ()) if last_scope is None else (" AND scope > ?", (last_scope,))
+    rows = connection.execute(f"{_MISSING}{condition} ORDER BY scope LIMIT ?", (target, *values, limit))
+    return [ChainSummary(ChainKey(target, scope), 0, "", verdict=_verdict_from_columns(*row)) for scope, *row in rows]
 
 
 def _ensure_summary_row(connection: sqlite3.Connection, chain: ChainKey) -> int:

@@ -65,6 +65,11 @@ CREATE TABLE IF NOT EXISTS chain_summaries (
   verified_at TEXT, verified_records INTEGER, is_valid INTEGER, broken_at TEXT, reason TEXT
 );
 CREATE INDEX IF NOT EXISTS broken_chains ON chain_summaries (chain) WHERE is_valid = 0;
+-- Verdicts of broken chains that have no row in `chains`, because their rows were deleted.
+CREATE TABLE IF NOT EXISTS missing_chains (
+  target TEXT NOT NULL, scope TEXT NOT NULL, verified_at TEXT NOT NULL, verified_records INTEGER NOT NULL,
+  is_valid INTEGER NOT NULL, broken_at TEXT NOT NULL, reason TEXT NOT NULL, PRIMARY KEY (target, scope)
+) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS pending_amendments (
   timestamp TEXT NOT NULL, chain INTEGER NOT NULL, sequence INTEGER NOT NULL, PRIMARY KEY (timestamp, chain, sequence)
 ) WITHOUT ROWID;

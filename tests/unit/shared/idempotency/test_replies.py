@@ -86,7 +86,7 @@ async def test_a_rejected_request_releases_its_idempotency_key(store: SqliteRepl
 
 
 async def test_a_rejected_retry_keeps_its_idempotency_key(store: SqliteReplyStore) -> None:
-    """If a retry is rejected after an attempt that is possibly done, the next retry repeats the work with the same id."""
+    """If a retry is rejected after an attempt that is possibly done, the next retry does the work with the same id."""
     worker = Worker()
 
     async def fail_after_work(work_id: str) -> bytes:

@@ -1,5 +1,7 @@
 """Tests of the background verification of all chains."""
 
+import shutil
+import sqlite3
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -64,7 +66,9 @@ class VerificationParts:
         """Return the background verification of a new process."""
         recorder: Any = self.recorder
         runtime = Runtime(monotonic=lambda: self.recorder.seconds)
-        return BackgroundVerification(self.overview, recorder, seconds=seconds, runtime=runtime)
+        return BackgroundVerification(
+            self.overview, recorder, self.ledger.checkpoints, seconds=seconds, runtime=runtime
+        )
 
     async def verdicts(self) -> dict[ChainKey, StoredVerdict | None]:
         """Return the stored verification result of each chain."""
@@ -170,3 +174,52 @@ async def test_an_error_does_not_stop_other_chains(verification_parts: Verificat
     verification_parts.recorder.failing.clear()
     assert await verification_parts.background.run()
     assert (await verification_parts.verdicts())[BATCH] is not None
+
+
+@pytest.mark.parametrize("tables", [("chains",), ("chains", "records", "chain_summaries")])
+async def test_a_deleted_chain_with_checkpoints_is_broken(
+    verification_parts: VerificationParts, tables: tuple[str, ...]
+) -> None:
+    """If a chain or its head item is deleted, its checkpoint makes the verification find it, until it is restored."""
+    for chain in (PLATFORM, BATCH, OTHER):
+        await verification_parts.ledger.checkpoints.create(chain)
+    assert await verification_parts.background.run()
+
+    def delete_chain(file: sqlite3.Connection) -> None:
+        sql = "SELECT chain FROM chains WHERE scope = ?"
+        [[number]] = file.execute(sql, (BATCH.scope_key,)).fetchall()
+        for table in tables:
+            file.execute(f"CREATE TABLE saved_{table} AS SELECT * FROM {table} WHERE chain = ?", (number,))
+            file.execute(f"DELETE FROM {table} WHERE chain = ?", (number,))
+
+    def restore_chain(file: sqlite3.Connection) -> None:
+        for table in tables:
+            file.execute(f"INSERT INTO {table} SELECT * FROM saved_{table}")
+
+    verification_parts.ledger.tamper(delete_chain)
+    for _ in range(2):
+        verification_parts.recorder.started.clear()
+        assert await verification_parts.background.run()
+        assert verification_parts.recorder.started == [BATCH]
+        verdict = (await verification_parts.verdicts())[BATCH]
+        assert verdict is not None
+        assert (verdict.is_valid, verdict.records) == (False, 0)
+        broken = await verification_parts.overview.list_chains(None, None, 10, broken_only=True)
+        assert [one.chain for one in broken] == [BATCH]
+    verification_parts.ledger.tamper(restore_chain)
+    assert await verification_parts.background.run()
+    assert await verification_parts.background.run()
+    assert all(verdict is not None and verdict.is_valid for verdict in (await verification_parts.verdicts()).values())
+    assert await verification_parts.overview.list_chains(None, None, 10, broken_only=True) == []
+
+
+async def test_a_checkpoint_of_another_chain_in_a_folder_is_reported(
+    verification_parts: VerificationParts, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A checkpoint in the folder of an unknown chain that does not name this chain is logged and not verified."""
+    await verification_parts.ledger.checkpoints.create(BATCH)
+    [folder] = (verification_parts.ledger.folder / "checkpoints" / "DomainEvents").iterdir()
+    shutil.copytree(folder, folder.with_name("0" * 40))
+    assert await verification_parts.background.run()
+    assert sorted(verification_parts.recorder.started) == sorted((PLATFORM, BATCH, OTHER))
+    assert "a checkpoint names no chain of this folder" in caplog.text

@@ -132,8 +132,8 @@ async def _append_event(event: PendingEvent, audit_log: AuditLog) -> WorkspaceEr
             if error.kind is not Kind.TOO_LARGE:
                 raise
             _LOG.warning("an audit event is too large; its record has digests of the states: %s", error)
-            content = _replace_states_by_digests(content)
-            await audit_log.append(Target(event.target), event.user_id, content, append_id=event.append_id)
+            digests = _replace_states_by_digests(content)
+            await audit_log.append(Target(event.target), event.user_id, digests, append_id=event.append_id)
     except WorkspaceError as error:
         return error
     return None

@@ -15,6 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import cbor2
 import httpx
 import pytest
 from cryptography.hazmat.primitives import hashes
@@ -159,7 +160,7 @@ def test_a_bundle_is_verified_offline(
 ) -> None:
     """The offline verifier accepts a bundle with the service's key.
 
-    Without a key, it prints the enclosed key's fingerprint.
+    Without a key, it prints the enclosed key's fingerprint, and the exit status is 2: anyone can make such a bundle.
     """
     assert (
         verify_bundle(
@@ -170,17 +171,22 @@ def test_a_bundle_is_verified_offline(
     printed = capsys.readouterr().out
     assert "sound: 7 records, checkpoint of 7 agrees" in printed
     assert "not independently confirmed" not in printed
-    assert verify_bundle(tmp_path, complete_bundle) == 0
-    printed = capsys.readouterr().out
-    assert "key not independently confirmed" in printed
+    assert verify_bundle(tmp_path, complete_bundle) == 2
+    unconfirmed = capsys.readouterr()
+    assert "key not independently confirmed" in unconfirmed.out
+    assert "sound" not in unconfirmed.out
+    assert "pass the verifier key from another source with --key" in unconfirmed.err
     assert verify_bundle(tmp_path, complete_bundle, "--workspace", "plant-x") == 1
 
 
-def test_a_bundle_is_verified_by_the_command(complete_bundle: bytes, tmp_path: Path) -> None:
+def test_a_bundle_is_verified_by_the_command(
+    service_with_records: Service, complete_bundle: bytes, tmp_path: Path
+) -> None:
     """The verifier's command accepts a bundle and rejects options that apply only to single chains."""
     path = tmp_path / "bundle.zip"
     path.write_bytes(complete_bundle)
-    command = [sys.executable, "-m", "oi.verification", str(path)]
+    key = load_verifier_key(service_with_records)
+    command = [sys.executable, "-m", "oi.verification", str(path), "--key", key]
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "client" / "src")}
     assert subprocess.run(command, env=environment, check=False, capture_output=True).returncode == 0
     with pytest.raises(SystemExit):
@@ -242,10 +248,13 @@ def test_a_flipped_byte_is_found_even_if_all_digests_are_corrected(
                 assert verify_bundle(tmp_path, changed) == 1, (name, place)
 
 
-def test_a_flipped_byte_of_the_zip_file_cannot_change_the_content(complete_bundle: bytes, tmp_path: Path) -> None:
+def test_a_flipped_byte_of_the_zip_file_cannot_change_the_content(
+    service_with_records: Service, complete_bundle: bytes, tmp_path: Path
+) -> None:
     """If one byte of the zip file is flipped, the verifier rejects the bundle or reads the same content as before."""
     places = range(0, len(complete_bundle), max(1, len(complete_bundle) // 120))
-    results = [verify_bundle(tmp_path, flip_bit(complete_bundle, place)) for place in places]
+    key = load_verifier_key(service_with_records)
+    results = [verify_bundle(tmp_path, flip_bit(complete_bundle, place), "--key", key) for place in places]
     assert set(results) <= {0, 1}
     assert results.count(1) > len(results) * 0.8
 
@@ -697,7 +706,8 @@ def test_a_bundle_survives_a_kill_and_can_be_cancelled(service_with_records: Ser
         lambda: admin.get(started["statusUrl"]).json(), lambda job: job["status"] not in ("pending", "running"), 90
     )
     assert job["status"] == "completed"
-    assert verify_bundle(tmp_path, httpx.get(job["files"][0]["url"], trust_env=False).content) == 0
+    content = httpx.get(job["files"][0]["url"], trust_env=False).content
+    assert verify_bundle(tmp_path, content, "--key", load_verifier_key(service_with_records)) == 0
     started = admin.post(BUNDLES, json={"scopes": CHAINS}).json()
     cancelled = admin.delete(started["statusUrl"])
     state = admin.get(started["statusUrl"]).json()
@@ -763,9 +773,10 @@ def test_the_verifier_checks_receipts(
     """The verifier reports a receipt that is missing or superfluous, or belongs to another record or an unknown key."""
     files, keys = read_bundle_files(bundle_with_receipts), tmp_path / "keys.cbor"
     keys.write_bytes(files["verifier-key.cbor"])
-    for arguments in ((), ("--key", str(keys)), ("--key", load_verifier_key(service_with_records))):
+    for arguments in (("--key", str(keys)), ("--key", load_verifier_key(service_with_records))):
         assert verify_bundle(tmp_path, bundle_with_receipts, *arguments) == 0
     one, two = "receipts/1/000000000001.cbor", "receipts/1/000000000002.cbor"
+    assert verify_bundle(tmp_path, bundle_with_receipts) == 2
     cases: list[tuple[dict[str, bytes | None], str]] = [
         ({one: files[two]}, "for the record 000000000002"),
         ({one: files["receipts/2/000000000001.cbor"]}, "for another checkpoint"),
@@ -780,6 +791,28 @@ def test_the_verifier_checks_receipts(
     for changes, reason in cases:
         assert verify_bundle(tmp_path, change_files(bundle_with_receipts, changes)) == 1
         assert reason in capsys.readouterr().out
+
+
+def test_the_signer_of_each_checkpoint_is_printed(
+    service_with_records: Service, bundle_with_receipts: bytes, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Without ``--key``, the verifier prints the fingerprint of each enclosed key, and which of them signed a chain."""
+    files, (private, added) = read_bundle_files(bundle_with_receipts), create_key()
+    numbers = private.public_key().public_numbers()
+    first = cbor2.loads(files["verifier-key.cbor"])[0]
+    second = {**first, 2: added.key_id, -2: numbers.x.to_bytes(32), -3: numbers.y.to_bytes(32)}
+    note = sign_checkpoint(files["checkpoints/1.txt"], private, added)
+    changes: dict[str, bytes | None] = {
+        "checkpoints/1.txt": note,
+        "verifier-key.cbor": cbor2.dumps([first, second], canonical=True),
+    }
+    known = VerifierKey.parse(load_verifier_key(service_with_records))
+    assert verify_bundle(tmp_path, change_files(bundle_with_receipts, changes)) == 2
+    lines = capsys.readouterr().out.splitlines()
+    fingerprints = [line.split("SHA-256 ")[1] for line in lines if line.startswith("enclosed key")]
+    assert [text.partition(":")[0] for text in fingerprints] == [known.fingerprint, added.fingerprint]
+    signers = [line.rpartition("signed by the unconfirmed key with SHA-256 ")[2] for line in lines if "chains/" in line]
+    assert signers == [added.fingerprint, known.fingerprint, known.fingerprint]
 
 
 def test_a_bundle_has_no_receipts_of_a_broken_chain(service_with_records: Service) -> None:

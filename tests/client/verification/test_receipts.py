@@ -107,8 +107,8 @@ def test_the_three_key_formats_give_the_same_key() -> None:
     newest = CHAIN["checkpoints"][-1]
     note = newest["signedNote"].encode()
     chain = (CHAIN["workspace"], CHAIN["target"], CHAIN["scopeKey"])
-    checkpoint, unknown_key = open_checkpoint_with_keys(note, KEYS, *chain)
-    assert (checkpoint.size, unknown_key) == (newest["size"], "")
+    opened = open_checkpoint_with_keys(note, KEYS, *chain)
+    assert (opened.content.size, opened.unknown_key) == (newest["size"], "")
 
 
 def change_jwk(**properties: Any) -> bytes:

@@ -15,7 +15,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from oi.verification.bundle_receipts import group_receipts, list_receipt_files, load_enclosed_keys, verify_receipts
+from oi.verification.bundle_receipts import (
+    KEY_SET,
+    group_receipts,
+    list_receipt_files,
+    load_enclosed_keys,
+    verify_receipts,
+)
 from oi.verification.export import (
     AMENDMENTS,
     BrokenError,
@@ -31,6 +37,7 @@ from oi.verification.merkle import is_included
 from oi.verification.notes import (
     CheckpointContent,
     NoteError,
+    OpenedCheckpoint,
     VerifierKey,
     describe_unknown_key,
     open_checkpoint_with_keys,
@@ -69,6 +76,18 @@ class _VerifierKeys:
     keys: Sequence[VerifierKey]
     are_from_bundle: bool
 
+    @property
+    def outcome(self) -> str:
+        """Description of a chain without fault: keys in the bundle cannot prove that it is sound."""
+        return "agrees with itself" if self.are_from_bundle else "sound"
+
+    def describe_signers(self, opened: OpenedCheckpoint | None) -> str:
+        """Return a description of the keys that signed a checkpoint; empty if there is no checkpoint."""
+        if opened is None:
+            return ""
+        kind = "unconfirmed key" if self.are_from_bundle else "key"
+        return "".join(f", signed by the {kind} with SHA-256 {key.fingerprint}" for key in opened.signers)
+
 
 def verify_bundle(path: Path, keys: Sequence[VerifierKey], workspace: str | None = None) -> BundleResult:
     """Verify all files, chains, checkpoints and proofs of an audit bundle.
@@ -90,16 +109,30 @@ def verify_bundle(path: Path, keys: Sequence[VerifierKey], workspace: str | None
         raise BrokenError(MANIFEST, f"the bundle belongs to the workspace {manifest['workspace']}, not to {workspace}")
     enclosed = _parse_verifier_key(files[VERIFIER_KEY])
     result = BundleResult([f"workspace {manifest['workspace']}, created {manifest['createdAt']}"])
-    if not keys:
-        fingerprint = hashlib.sha256(enclosed.spki).hexdigest()
-        result.lines.append(f"enclosed key {enclosed.name}, SHA-256 {fingerprint}: key not independently confirmed")
+    verifiers = _VerifierKeys(keys or _add_keys(enclosed, load_enclosed_keys(files)), are_from_bundle=not keys)
+    if verifiers.are_from_bundle:
+        _report_enclosed_keys(verifiers.keys, result)
     if used := [f"{name}={_quote_text(value)}" for name, value in manifest["filters"].items() if value]:
         result.lines.append(f"filters according to the manifest, which is not signed: {', '.join(used)}")
-    verifiers = _VerifierKeys(keys or [enclosed, *load_enclosed_keys(files)], are_from_bundle=not keys)
     receipts = group_receipts(files)
     for number, entry in enumerate(manifest["chains"], start=1):
         _verify_chain(files, manifest, entry, verifiers, receipts.get(number, {}), result)
     return result
+
+
+def _add_keys(key: VerifierKey, others: Sequence[VerifierKey]) -> list[VerifierKey]:
+    """Return a key and those of the others that differ from it."""
+    return [key, *(other for other in others if other.spki != key.spki)]
+
+
+def _report_enclosed_keys(keys: Sequence[VerifierKey], result: BundleResult) -> None:
+    """Add the fingerprints of the keys in the bundle to its result, and that they prove nothing without comparison."""
+    for key in keys:
+        name = f"{key.name} of {VERIFIER_KEY}" if key.name else f"of {KEY_SET}"
+        result.lines.append(f"enclosed key {name}, SHA-256 {key.fingerprint}: key not independently confirmed")
+    result.undecided.append(
+        "anyone can make a bundle that agrees with its own keys; pass the verifier key from another source with --key"
+    )
 
 
 def _read_files(path: Path) -> dict[str, bytes]:
@@ -171,10 +204,12 @@ def _verify_chain(
     scope = f" {_quote_text(entry['scopeKey'])}" if entry["scopeKey"] else ""
     name = f"{entry['file']} ({entry['target']}{scope})"
     try:
-        checkpoint, checkpoint_doubt = _load_checkpoint(files, manifest, entry, verifiers)
+        opened = _open_checkpoint(files, manifest, entry, verifiers)
+        checkpoint = opened.content if opened else None
         records = _parse_records(files, entry)
         if entry["complete"]:
-            line = _verify_complete_chain(files, manifest, entry, records, checkpoint)
+            agreement = _verify_complete_chain(files, manifest, entry, records, checkpoint)
+            line = f"{verifiers.outcome}: {agreement}" if records else "empty: no records"
         else:
             line = _verify_filtered_chain(files, manifest, entry, records, checkpoint)
         receipt_doubt = verify_receipts(receipts, records, checkpoint, verifiers.keys)
@@ -188,8 +223,8 @@ def _verify_chain(
     except Exception as error:  # noqa: BLE001  an unexpected error must not look like a broken chain
         result.undecided.append(f"{name}: {type(error).__name__}: {error}")
         return
-    if checkpoint_doubt:
-        result.undecided.append(f"{name}: {checkpoint_doubt}")
+    if opened and opened.unknown_key:
+        result.undecided.append(f"{name}: {describe_unknown_key(opened.unknown_key)}")
         return
     if checkpoint is None:
         consequence = "" if records else ", so nothing proves that it has no records"
@@ -200,7 +235,7 @@ def _verify_chain(
         result.undecided.append(f"{name}: the checkpoint covers only {checkpoint.size} of {len(records)} records")
     if receipt_doubt:
         result.undecided.append(f"{name}: the receipts were not verified: {receipt_doubt}")
-    result.lines.append(f"{name}: {line}")
+    result.lines.append(f"{name}: {line}{verifiers.describe_signers(opened)}")
 
 
 def _quote_text(text: str) -> str:
@@ -208,25 +243,25 @@ def _quote_text(text: str) -> str:
     return json.dumps(text, ensure_ascii=not text.isprintable())
 
 
-def _load_checkpoint(
+def _open_checkpoint(
     files: Mapping[str, bytes], manifest: Mapping[str, Any], entry: Mapping[str, Any], verifiers: _VerifierKeys
-) -> tuple[CheckpointContent | None, str]:
-    """Return the content of a chain's checkpoint, and why its signature could not be verified; empty if it is valid.
+) -> OpenedCheckpoint | None:
+    """Verify and return a chain's checkpoint; None if the bundle contains none.
 
     Raises:
         BrokenError: the checkpoint is invalid, or the caller passed no keys and no key in the bundle signed it.
     """
     name = entry["checkpoint"]
     if name is None:
-        return None, ""
+        return None
     chain = manifest["workspace"], entry["target"], entry["scopeKey"] or ""
     try:
-        checkpoint, unknown_key = open_checkpoint_with_keys(files[name], verifiers.keys, *chain)
+        opened = open_checkpoint_with_keys(files[name], verifiers.keys, *chain)
     except NoteError as error:
         raise BrokenError(name, str(error)) from None
-    if unknown_key and verifiers.are_from_bundle:
-        raise BrokenError(name, f"the bundle does not contain the key {unknown_key} that signed the checkpoint")
-    return checkpoint, describe_unknown_key(unknown_key) if unknown_key else ""
+    if opened.unknown_key and verifiers.are_from_bundle:
+        raise BrokenError(name, f"the bundle does not contain the key {opened.unknown_key} that signed the checkpoint")
+    return opened
 
 
 def _parse_records(files: Mapping[str, bytes], entry: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -248,7 +283,7 @@ def _verify_complete_chain(
 ) -> str:
     """Verify a whole chain of a bundle, and compare the result with the result in the manifest.
 
-    Return a description of the verified chain for the output.
+    Return the number of its records, and of those that the checkpoint covers, for the output.
     """
     verdict = entry["verdict"]
     scope = entry["scopeKey"] or ""
@@ -262,9 +297,7 @@ def _verify_complete_chain(
         if not records:
             raise BrokenError(entry["proof"], "the bundle contains a proof, but the chain has no records")
         _check_proof(entry["proof"], proof, records[-1], checkpoint)
-    if not count:
-        return "empty: no records"
-    return f"sound: {count} records" + (f", checkpoint of {checkpoint.size} agrees" if checkpoint else "")
+    return f"{count} records" + (f", checkpoint of {checkpoint.size} agrees" if checkpoint else "")
 
 
 def _verify_filtered_chain(

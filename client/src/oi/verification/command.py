@@ -217,8 +217,8 @@ def _load_checkpoint(options: argparse.Namespace) -> tuple[CheckpointContent | N
         )
     note = Path(options.checkpoint or saved).read_bytes()
     chain = options.workspace, options.target, options.scope
-    checkpoint, unknown_key = open_checkpoint_with_keys(note, keys, *chain)
-    return checkpoint, describe_unknown_key(unknown_key) if unknown_key else ""
+    opened = open_checkpoint_with_keys(note, keys, *chain)
+    return opened.content, describe_unknown_key(opened.unknown_key) if opened.unknown_key else ""
 
 
 def _load_verifier_keys(option: str) -> list[VerifierKey]:

@@ -64,6 +64,11 @@ class VerifierKey:
         """Id of the key: the first four bytes of the SHA-256 of ``spki``."""
         return hashlib.sha256(self.spki).digest()[:4]
 
+    @property
+    def fingerprint(self) -> str:
+        """SHA-256 of ``spki`` as hexadecimal digits; unlike the id, no second key can be made for it."""
+        return hashlib.sha256(self.spki).hexdigest()
+
     def parse_public_key(self) -> ec.EllipticCurvePublicKey:
         """Parse ``spki`` and return the public key.
 
@@ -102,6 +107,23 @@ class CheckpointContent:
         return f"{self.origin}\n{self.size}\n{base64.b64encode(self.root).decode()}\n"
 
 
+@dataclass(frozen=True, slots=True)
+class OpenedCheckpoint:
+    """Checkpoint whose signatures by known keys are valid.
+
+    Attributes:
+        content: content of the checkpoint.
+        signers: the known keys that signed it.
+        unknown_key: id of the unknown key that its signature states, as hexadecimal digits; empty if there are signers.
+            If there is an id, the content is not trusted: it can only reveal faults. A retired key of the workspace may
+            have signed it.
+    """
+
+    content: CheckpointContent
+    signers: Sequence[VerifierKey]
+    unknown_key: str
+
+
 def build_key_name(workspace: str) -> str:
     """Return the name of the key that signs a workspace's checkpoints."""
     return f"oi-provenance/{quote(workspace, safe='')}"
@@ -126,7 +148,7 @@ def format_signature_line(key: VerifierKey, signature: bytes) -> bytes:
 
 def open_checkpoint_with_keys(
     note: bytes, keys: Sequence[VerifierKey], workspace: str, target: str, scope_key: str
-) -> tuple[CheckpointContent, str]:
+) -> OpenedCheckpoint:
     """Verify the origin of a checkpoint, and its signature if its key is known.
 
     Args:
@@ -135,11 +157,6 @@ def open_checkpoint_with_keys(
         workspace: id of the workspace.
         target: container of the chain.
         scope_key: scope of the chain; empty if it has none.
-
-    Returns:
-        The content of the checkpoint, and the id of the unknown key that its signature states, as hexadecimal digits.
-        The id is empty if the signature is valid. If there is an id, the content is not trusted: it can only reveal
-        faults. A retired key of the workspace may have signed it.
 
     Raises:
         NoteError: the signature of a trusted key is wrong, no key of the workspace can have signed the checkpoint, or
@@ -153,7 +170,7 @@ def open_checkpoint_with_keys(
     checkpoint, origin = _parse_checkpoint(text), build_origin(workspace, target, scope_key)
     if checkpoint.origin != origin:
         raise NoteError(f"the checkpoint belongs to {checkpoint.origin}, not to {origin}")
-    return checkpoint, unknown
+    return OpenedCheckpoint(checkpoint, [key for key, _ in by_known], unknown)
 
 
 def describe_unknown_key(key_id: str) -> str:

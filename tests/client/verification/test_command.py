@@ -5,7 +5,7 @@ import json
 import subprocess
 import sys
 import threading
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -359,25 +359,151 @@ async def test_a_saved_checkpoint_is_replaced_only_by_a_newer_checkpoint(
 ) -> None:
     """A saved checkpoint stays if the service returns no checkpoint or an older checkpoint."""
     fetch, verify = fetch_and_verify_commands
-    newest = str(_Service.note)
+    first = str(_Service.note)
     _Service.refusal = refusal
     assert main(fetch) == 0
     assert "the existing checkpoint in" in capsys.readouterr().out
     assert main(verify) == 0
-    _Service.refusal, _Service.note = 0, newest.replace("\n5\n", "\n4\n")
-    assert main(fetch) == 0
-    assert "still has the one of 5" in capsys.readouterr().out
-    assert main(verify) == 0
+    _Service.refusal = 0
     await ledger.fill(PLATFORM, 2)
-    made = await ledger.checkpoints.create(PLATFORM)
-    assert made is not None
-    _Service.note = made.note.decode()
-    _Service.records = dict(
-        enumerate(json.loads((await export_records(ledger.store, PLATFORM, Filters())).to_json_array()), 1)
-    )
+    await serve_chain(ledger)
     assert main(fetch) == 0
     assert main(verify) == 0
     assert "checkpoint of 7 agrees" in capsys.readouterr().out
+    _Service.note = first
+    assert main(fetch) == 0
+    assert "still has the one of 7" in capsys.readouterr().out
+    assert main(verify) == 0
+
+
+async def serve_chain(ledger: Ledger) -> None:
+    """Let the fake service return the chain PLATFORM of a ledger with its newest checkpoint."""
+    made = await ledger.checkpoints.create(PLATFORM)
+    assert made is not None
+    _Service.note = made.note.decode()
+    exported = (await export_records(ledger.store, PLATFORM, Filters())).to_json_array()
+    _Service.records = dict(enumerate(json.loads(exported), 1))
+
+
+def read_evidence(folder: Path) -> list[bytes]:
+    """Return the contents of the fetched export and of its checkpoint."""
+    return [(folder / name).read_bytes() for name in ("fetched.json", "fetched.json.checkpoint")]
+
+
+@pytest.mark.parametrize("count", [4, 5, 9])
+async def test_fetch_replaces_no_file_that_the_service_contradicts(
+    fetch_and_verify_commands: tuple[list[str], list[str]],
+    tmp_path: Path,
+    count: int,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """If the service returns another history, the earlier files stay, and the new ones are stored with a suffix.
+
+    This holds for a checkpoint of fewer, as many or more records. A third history gets files of its own, too.
+    """
+    fetch, verify = fetch_and_verify_commands
+    before = read_evidence(tmp_path)
+    for name in ("second", "third"):
+        async with open_ledger(tmp_path / name) as other:
+            await other.fill(PLATFORM, count)
+            await serve_chain(other)
+        capsys.readouterr()
+        for _ in range(2):
+            assert main(fetch) == 1
+        assert "contradiction: " in capsys.readouterr().out
+        assert read_evidence(tmp_path) == before
+    assert main(verify) == 0
+    histories = [(tmp_path / f"fetched.json{suffix}").read_text() for suffix in ("", ".new", ".new.new")]
+    assert len(set(histories)) == 3
+    notes = [(tmp_path / f"fetched.json{suffix}.checkpoint").read_text() for suffix in ("", ".new", ".new.new")]
+    assert len(set(notes)) == 3
+    assert not (tmp_path / "fetched.json.new.new.new").exists()
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (lambda: _Service.records.pop(5), "the service has 4 records, but"),
+        (lambda: _Service.records[2].update(EntityID="x"), "record 2 in"),
+        (lambda: setattr(_Service, "records", {}), "the service has 0 records, but"),
+    ],
+)
+@pytest.mark.parametrize("has_checkpoint", [True, False])
+def test_an_earlier_export_is_evidence(
+    fetch_and_verify_commands: tuple[list[str], list[str]],
+    tmp_path: Path,
+    change: Callable[[], object],
+    reason: str,
+    capsys: pytest.CaptureFixture[str],
+    *,
+    has_checkpoint: bool,
+) -> None:
+    """An export is not replaced by records that change it or are fewer, also without a checkpoint."""
+    fetch, _ = fetch_and_verify_commands
+    if not has_checkpoint:
+        (tmp_path / "fetched.json.checkpoint").unlink()
+        _Service.refusal = 404
+    before = (tmp_path / "fetched.json").read_bytes()
+    change()
+    assert main(fetch) == 1
+    assert reason in capsys.readouterr().out
+    assert (tmp_path / "fetched.json").read_bytes() == before
+    assert (tmp_path / "fetched.json.new").exists()
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "reason"),
+    [
+        ("/PlatformConfig\n", "/AccessControl\n", "that of the service to"),
+        ("\n5\n", "\n4\n", "was made for other records than it returned"),
+        ("\n5\n", "\n6\n", "was made for other records than it returned"),
+    ],
+)
+def test_a_checkpoint_that_contradicts_its_records_replaces_none(
+    fetch_and_verify_commands: tuple[list[str], list[str]],
+    tmp_path: Path,
+    old: str,
+    new: str,
+    reason: str,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """A checkpoint is not replaced by one of another chain, or one that the fetched records contradict."""
+    fetch, _ = fetch_and_verify_commands
+    before = read_evidence(tmp_path)
+    _Service.note = str(_Service.note).replace(old, new)
+    assert main(fetch) == 1
+    assert reason in capsys.readouterr().out
+    assert read_evidence(tmp_path) == before
+    assert (tmp_path / "fetched.json.new.checkpoint").read_text() == _Service.note
+
+
+def test_a_checkpoint_of_the_same_size_replaces_no_signature(
+    fetch_and_verify_commands: tuple[list[str], list[str]], tmp_path: Path
+) -> None:
+    """A saved checkpoint gets further signatures, but is not replaced by one that lacks its signature."""
+    fetch, verify = fetch_and_verify_commands
+    saved, signed = tmp_path / "fetched.json.checkpoint", str(_Service.note)
+    text, _, signature = signed.rpartition("\n\n")
+    _Service.note = f"{text}\n\n{signature[:-10]}AAAAAAAAA\n"
+    assert main(fetch) == 0
+    assert saved.read_text() == signed
+    _Service.note = f"{signed}\u2014 other-key AAAAAAAA\n"
+    assert main(fetch) == 0
+    assert saved.read_text() == _Service.note
+    assert main(verify) == 0
+
+
+def test_fetch_replaces_an_empty_file_only(
+    tmp_path: Path, address: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """An empty file is replaced; a file that is not an export stays, because it cannot be compared."""
+    monkeypatch.setenv("OI_TOKEN", TOKEN)
+    for content, status in (("", 0), ("text", 1), ("{}", 1)):
+        out = tmp_path / f"file{len(content)}"
+        out.write_text(content)
+        assert main(["fetch", address, "--target", "PlatformConfig", "--out", str(out)]) == status
+        assert (out.read_text() == content) == (status == 1)
+    assert "is not an export" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("note", [None, 5, "", "text", "origin\nx\nroot\n\n", "origin\n5\n"])

@@ -253,9 +253,11 @@ def _run_fetch(options: argparse.Namespace, sign_in: SignIn | None) -> int:
         # The command `oi` has its own exit codes; the verifier alone has none for a refused request.
         sys.stderr.write(f"error: {escape_controls(str(error))}\n")
         return getattr(error, "exit_status", 1)
-    _print_line(f"{fetched.count} records in {options.out}")
+    _print_line(f"{fetched.count} records in {fetched.output}")
     _print_line(fetched.checkpoint)
-    return SOUND
+    for contradiction in fetched.contradictions:
+        _print_line(f"contradiction: {contradiction}; keep both files as evidence")
+    return BROKEN if fetched.contradictions else SOUND
 
 
 def _build_parser() -> argparse.ArgumentParser:

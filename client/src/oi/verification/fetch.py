@@ -5,19 +5,23 @@ This module needs only the standard library.
 It is separate from the verifier, because the verifier must not use the network.
 """
 
+import base64
+import hashlib
 import http.client
 import json
 import os
+import re
 import urllib.error
 import urllib.parse
 import urllib.request
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any, Final
 
 from oi.verification.hash_rule import LAST_SEQUENCE, parse_json_integer
+from oi.verification.merkle import CompactRange
 
 PAGE: Final = 1_000
 TIMEOUT_SECONDS: Final = 120
@@ -30,6 +34,7 @@ _NO_NOTE: Final = {
     HTTPStatus.CONFLICT: "the service does not trust its newest checkpoint of the chain",
 }
 _NOTE_LINES: Final = 3
+_HASH: Final = re.compile("[0-9a-f]{64}")
 
 
 class FetchError(Exception):
@@ -53,11 +58,54 @@ class FetchResult:
 
     Attributes:
         count: number of records in the export.
+        output: path of the export; another one than the caller's if the records contradict earlier files.
         checkpoint: message about the checkpoint file, for the user.
+        contradictions: how the records or the checkpoint of the service contradict earlier files, which are unchanged.
     """
 
     count: int
+    output: Path
     checkpoint: str
+    contradictions: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
+class _Checkpoint:
+    """Origin, size and root of a signed checkpoint; the signature is not verified."""
+
+    origin: str
+    size: int
+    root: bytes
+
+
+@dataclass(slots=True)
+class _History:
+    """Downloaded records of an audit chain.
+
+    Attributes:
+        digests: a digest of each whole record.
+        leaves: ``Hash`` of each record, 32 bytes; None if a record has no valid one.
+    """
+
+    digests: list[bytes] = field(default_factory=list)
+    leaves: list[bytes | None] = field(default_factory=list)
+
+    def add(self, record: Any) -> None:
+        """Add the next record of the chain."""
+        stored = record.get("Hash") if isinstance(record, dict) else None
+        is_hash = isinstance(stored, str) and _HASH.fullmatch(stored)
+        self.digests.append(_compute_record_digest(record))
+        self.leaves.append(bytes.fromhex(str(stored)) if is_hash else None)
+
+    def matches(self, checkpoint: _Checkpoint) -> bool:
+        """Return whether a checkpoint has the Merkle root of the first records."""
+        covered = self.leaves[: checkpoint.size]
+        leaves = [leaf for leaf in covered if leaf is not None]
+        if len(leaves) < checkpoint.size:
+            return False
+        tree = CompactRange()
+        tree.append(leaves)
+        return tree.compute_root() == checkpoint.root
 
 
 def build_checkpoint_path(export: Path) -> Path:
@@ -70,7 +118,8 @@ def fetch_chain(url: str, token: str, target: str, scope_key: str, output: Path)
 
     The checkpoint is requested first, so that the records cover it. An existing checkpoint is not replaced if the
     service returns no checkpoint or a smaller one: an attacker who truncates the chain may have removed checkpoints,
-    too.
+    too. If the service contradicts the existing files, these are evidence: they stay unchanged, and the new files get
+    the suffix ``.new``.
 
     Args:
         url: address of the service.
@@ -87,17 +136,72 @@ def fetch_chain(url: str, token: str, target: str, scope_key: str, output: Path)
         # An error of the HTTP library would print the token.
         raise FetchError("the token contains invalid characters")
     note, reason = _fetch_note(url, token, _build_chain_query(target, scope_key))
-    count = 0
     draft = output.with_name(f"{output.name}.part")
-    with draft.open("w", encoding="utf-8") as file:
-        for record in _fetch_records(url, token, target, scope_key):
-            file.write((",\n" if count else "[") + json.dumps(record, ensure_ascii=False))
-            count += 1
-        file.write("]\n" if count else "[]\n")
+    history = _write_records(_fetch_records(url, token, target, scope_key), draft)
+    contradictions = []
+    while contradiction := _describe_contradiction(history, note, output):
+        contradictions.append(contradiction)
+        output = output.with_name(f"{output.name}.new")
+    draft.replace(output)
+    message = _save_note(note, reason, build_checkpoint_path(output))
+    return FetchResult(len(history.digests), output, message, contradictions)
+
+
+def _write_records(records: Iterator[Any], path: Path) -> _History:
+    """Write records to a file as a JSON array, one on each line, and return what is needed to compare them."""
+    history = _History()
+    with path.open("w", encoding="utf-8") as file:
+        for record in records:
+            file.write((",\n" if history.digests else "[") + json.dumps(record, ensure_ascii=False))
+            history.add(record)
+        file.write("]\n" if history.digests else "[]\n")
         file.flush()
         os.fsync(file.fileno())
-    draft.replace(output)
-    return FetchResult(count, _save_note(note, reason, build_checkpoint_path(output)))
+    return history
+
+
+def _describe_contradiction(history: _History, note: str, output: Path) -> str:
+    """Describe how downloaded records or their checkpoint contradict an earlier export or its checkpoint.
+
+    Return an empty string if they agree or there are no earlier files.
+    """
+    path = build_checkpoint_path(output)
+    before, after = _parse_checkpoint(_read_note(path)), _parse_checkpoint(note)
+    if before is not None:
+        if after is not None and after.origin != before.origin:
+            return f"the checkpoint in {path} belongs to {before.origin}, that of the service to {after.origin}"
+        if len(history.leaves) < before.size:
+            return f"the service has {len(history.leaves)} records, but the checkpoint in {path} covers {before.size}"
+        if not history.matches(before):
+            return f"the checkpoint of {before.size} records in {path} was made for other records than the service has"
+        if after is not None and not history.matches(after):
+            return f"the service's checkpoint of {after.size} records was made for other records than it returned"
+    return _describe_changed_record(history, output)
+
+
+def _describe_changed_record(history: _History, output: Path) -> str:
+    """Describe the first record of an earlier export that the service changed or no longer has; empty if none."""
+    try:
+        content = output.read_bytes()
+    except FileNotFoundError:
+        return ""
+    try:
+        records = json.loads(content.decode("utf-8-sig"), parse_int=parse_json_integer) if content.strip() else []
+    except (ValueError, RecursionError):
+        records = None
+    if not isinstance(records, list):
+        return f"{output} is not an export, so the records of the service cannot be compared with it"
+    for number, record in enumerate(records):
+        if number == len(history.digests):
+            return f"the service has {number} records, but {output} has {len(records)}"
+        if _compute_record_digest(record) != history.digests[number]:
+            return f"record {number + 1} in {output} differs from that of the service"
+    return ""
+
+
+def _compute_record_digest(record: Any) -> bytes:
+    # Equality in Python would not distinguish 1 from true.
+    return hashlib.sha256(json.dumps(record, sort_keys=True).encode()).digest()
 
 
 def _build_chain_query(target: str, scope_key: str) -> dict[str, Any]:
@@ -116,36 +220,52 @@ def _fetch_note(url: str, token: str, chain: dict[str, Any]) -> tuple[str, str]:
             return "", _NO_NOTE[HTTPStatus(error.status)]
         raise
     note = reply.get("signedNote") if isinstance(reply, dict) else None
-    if not isinstance(note, str) or not _parse_checkpoint_size(note):
+    if not isinstance(note, str) or _parse_checkpoint(note) is None:
         raise FetchError("the reply of the service is not a checkpoint")
     return note, ""
 
 
 def _save_note(note: str, reason: str, path: Path) -> str:
-    """Write a checkpoint to a file, unless the file already has a larger checkpoint of this chain.
+    """Write a checkpoint to a file, unless the file already has a larger checkpoint, or another one of this size.
 
     If ``note`` is empty, write nothing; ``reason`` then states why no checkpoint exists. Return a message for the user.
+
+    Args:
+        note: checkpoint of the service, which must agree with the one in the file.
+        reason: reason why the service has no checkpoint.
+        path: path of the file.
     """
-    before = path.read_text(encoding="utf-8", errors="replace") if path.exists() else ""
-    if not note:
+    before = _read_note(path)
+    earlier, newest = _parse_checkpoint(before), _parse_checkpoint(note)
+    if newest is None:
         return f"{reason}; {f'the existing checkpoint in {path} is unchanged' if before else 'no checkpoint was saved'}"
-    size, size_before = _parse_checkpoint_size(note), _parse_checkpoint_size(before)
-    if before.partition("\n")[0] == note.partition("\n")[0] and size_before > size:
-        return f"the checkpoint of the service has {size} records; {path} still has the one of {size_before}"
+    if earlier is not None and earlier.size > newest.size:
+        return f"the checkpoint of the service has {newest.size} records; {path} still has the one of {earlier.size}"
+    if earlier is not None and earlier.size == newest.size and not set(before.split("\n")) <= set(note.split("\n")):
+        return f"the checkpoint of the service lacks a signature that the one in {path} has, which is unchanged"
     draft = path.with_name(f"{path.name}.part")
     draft.write_text(note, encoding="utf-8", newline="")
     draft.replace(path)
-    return f"checkpoint of {size} records in {path}"
+    return f"checkpoint of {newest.size} records in {path}"
 
 
-def _parse_checkpoint_size(note: str) -> int:
-    """Return the number of records that a signed checkpoint covers, without verification.
+def _read_note(path: Path) -> str:
+    """Return the text of a checkpoint file; empty if it does not exist."""
+    return path.read_text(encoding="utf-8", errors="replace") if path.exists() else ""
 
-    Return 0 if the text is not a checkpoint.
-    """
+
+def _parse_checkpoint(note: str) -> _Checkpoint | None:
+    """Parse a signed checkpoint, without verification; return None if the text is not a checkpoint."""
     lines = note.split("\n")
-    size = lines[1] if len(lines) > _NOTE_LINES else ""
-    return int(size) if size.isascii() and size.isdigit() and len(size) <= len(str(LAST_SEQUENCE)) else 0
+    if len(lines) <= _NOTE_LINES:
+        return None
+    origin, size, root = lines[:_NOTE_LINES]
+    if not (size.isascii() and size.isdigit() and len(size) <= len(str(LAST_SEQUENCE)) and int(size)):
+        return None
+    try:
+        return _Checkpoint(origin, int(size), base64.b64decode(root, validate=True))
+    except ValueError:
+        return None
 
 
 def _fetch_records(url: str, token: str, target: str, scope_key: str) -> Iterator[Any]:

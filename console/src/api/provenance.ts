@@ -145,6 +145,7 @@ export function createProofSources(api: Client, chain: ChainName, signal: AbortS
       const reply = await api.fetch("GET", "/.well-known/oi-checkpoint-key", undefined, { signal });
       return await readBody(reply, () => reply.text());
     },
+    keySet: () => api.get<unknown>("/.well-known/oi-checkpoint-key", { query: { format: "jwks" }, signal }),
     note: () => fetchNote(api, chain, signal),
     inclusion: (sequence, size) => prove({ sequence, size }),
     growth: (from, size) => prove({ from, size }),

@@ -31,6 +31,19 @@ export async function importP256Key(spki: Bytes): Promise<CryptoKey | null> {
   }
 }
 
+/** Returns the DER SubjectPublicKeyInfo of a public P-256 key in JWK form; null for anything else. */
+export async function exportP256Jwk(jwk: JsonWebKey): Promise<Bytes | null> {
+  const subtle = getWebCrypto();
+  try {
+    const { kty, crv, x, y } = jwk;
+    const curve = { name: "ECDSA", namedCurve: "P-256" };
+    const key = await subtle.importKey("jwk", { kty, crv, x, y } as JsonWebKey, curve, true, ["verify"]);
+    return new Uint8Array(await subtle.exportKey("spki", key));
+  } catch {
+    return null;
+  }
+}
+
 function readInteger(der: Bytes, start: number): { number: Bytes; end: number } | null {
   const length = der[start + 1];
   if (der[start] !== INTEGER || !length) return null;

@@ -1,6 +1,6 @@
 // Signed checkpoints: C2SP signed-note and tlog-checkpoint, signature type 0x02 (ECDSA over P-256).
 import { type Bytes, encodeUtf8, fromBase64, sha256, toHex } from "./bytes.ts";
-import { importP256Key, verifySignature } from "./ecdsa.ts";
+import { exportP256Jwk, importP256Key, verifySignature } from "./ecdsa.ts";
 
 const ECDSA_TYPE = 0x02;
 const ID_BYTES = 4;
@@ -16,6 +16,8 @@ export interface VerifierKey {
   readonly name: string;
   /** The first four bytes of SHA-256 over the SubjectPublicKeyInfo, hexadecimal. */
   readonly id: string;
+  /** The SubjectPublicKeyInfo, hexadecimal. */
+  readonly spki: string;
   readonly key: CryptoKey;
 }
 
@@ -29,6 +31,19 @@ export interface Checkpoint {
   readonly root: Bytes;
 }
 
+/** A checkpoint whose signatures by known keys are valid. */
+export interface OpenedCheckpoint extends Checkpoint {
+  /** Id of the unknown key that signed it, as it states; empty if a known key signed it. */
+  readonly unknownKey: string;
+}
+
+/** A signature line of a note. */
+interface NoteSignature {
+  readonly name: string;
+  readonly id: string;
+  readonly signature: Bytes;
+}
+
 /**
  * Returns the key of a `name+id+base64` line.
  *
@@ -39,12 +54,33 @@ export async function parseVerifierKey(line: string): Promise<VerifierKey> {
   const decoded = encoded === undefined ? null : fromBase64(encoded);
   if (name === undefined || id === undefined || !decoded) throw new NoteError("It is not of the form name+id+key.");
   if (decoded[0] !== ECDSA_TYPE) throw new NoteError("It is not of signature type 0x02 (ECDSA).");
-  const spki = decoded.slice(1);
+  const key = await createVerifierKey(name, decoded.slice(1));
+  if (key.id !== id.toLowerCase()) throw new NoteError(`Its id is ${id}, but the key has the id ${key.id}.`);
+  return key;
+}
+
+/**
+ * Returns the keys of a JWK set, which contains no names.
+ *
+ * @param name on the signature lines of all keys of the workspace.
+ * @throws NoteError if the set is malformed, or a key is not on the curve P-256.
+ */
+export async function parseKeySet(set: unknown, name: string): Promise<readonly VerifierKey[]> {
+  const keys = (set as { keys?: unknown } | null)?.keys;
+  if (!Array.isArray(keys)) throw new NoteError("It is not a JWK set.");
+  return await Promise.all(
+    keys.map(async (jwk: unknown) => {
+      const spki = await exportP256Jwk(jwk as JsonWebKey);
+      if (!spki) throw new NoteError("A key of the JWK set is not a public key on the curve P-256.");
+      return await createVerifierKey(name, spki);
+    }),
+  );
+}
+
+async function createVerifierKey(name: string, spki: Bytes): Promise<VerifierKey> {
   const key = await importP256Key(spki);
   if (!key) throw new NoteError("It is not a public key on the curve P-256.");
-  const own = toHex((await sha256(spki)).slice(0, ID_BYTES));
-  if (own !== id.toLowerCase()) throw new NoteError(`Its id is ${id}, but the key has the id ${own}.`);
-  return { name, id: own, key };
+  return { name, id: toHex((await sha256(spki)).slice(0, ID_BYTES)), spki: toHex(spki), key };
 }
 
 /** Returns the origin of a chain's checkpoints: workspace, target and, of a domain chain, the scope, encoded. */
@@ -53,19 +89,36 @@ export function buildOrigin(workspace: string, target: string, scopeKey = ""): s
   return `oi-provenance/${quote(workspace)}/${target}${scope}`;
 }
 
-/** Verifies the signature of a checkpoint and returns its content.
+/**
+ * Verifies the signatures of a checkpoint by known keys and returns its content.
  *
- * @throws NoteError if it is not a checkpoint, is not signed by this key, or its signature is invalid.
+ * If only an unknown key of the same name signed it, such as a retired one, the content is not trusted: it can only
+ * reveal faults.
+ *
+ * @param keys all known keys, at least one.
+ * @throws NoteError if it is not a checkpoint, no key of this name signed it, or the signature of a known key is invalid.
  */
-export async function openCheckpoint(note: string, key: VerifierKey): Promise<Checkpoint> {
+export async function openCheckpoint(note: string, keys: readonly VerifierKey[]): Promise<OpenedCheckpoint> {
   const { text, lines } = splitNote(note);
-  const signatures = lines.flatMap((line) => readSignature(line, key));
-  if (signatures.length === 0) throw new NoteError(`It is not signed by ${key.name}.`);
-  for (const signature of signatures) {
-    if (!(await verifySignature(encodeUtf8(text), signature, key.key)))
-      throw new NoteError(`The signature of ${key.name} is wrong.`);
+  const signatures = lines.map(parseSignature);
+  let known = false;
+  for (const key of keys) {
+    for (const { signature } of signatures.filter(({ name, id }) => name === key.name && id === key.id)) {
+      if (!(await verifySignature(encodeUtf8(text), signature, key.key)))
+        throw new NoteError(`The signature of ${key.name} is wrong.`);
+      known = true;
+    }
   }
-  return parseCheckpoint(text);
+  const unknownKey = known ? "" : requireUnknownKey(signatures, keys);
+  return { ...parseCheckpoint(text), unknownKey };
+}
+
+/** Returns the id of the first unknown key with the name of a known key; throws a NoteError if there is none. */
+function requireUnknownKey(signatures: readonly NoteSignature[], keys: readonly VerifierKey[]): string {
+  const isKnown = ({ id }: NoteSignature) => keys.some((key) => key.id === id);
+  const unknown = signatures.find(({ name }) => keys.some((key) => key.name === name));
+  if (!unknown || signatures.some(isKnown)) throw new NoteError(`It is not signed by ${keys[0]?.name}.`);
+  return unknown.id;
 }
 
 function splitNote(note: string): { text: string; lines: readonly string[] } {
@@ -77,12 +130,11 @@ function splitNote(note: string): { text: string; lines: readonly string[] } {
   return { text: note.slice(0, blank + 1), lines: signatures.split("\n").slice(0, -1) };
 }
 
-function readSignature(line: string, key: VerifierKey): readonly Bytes[] {
+function parseSignature(line: string): NoteSignature {
   const [, name, encoded] = /^\u2014 (\S+) (\S+)$/.exec(line) ?? [];
   const decoded = encoded === undefined ? null : fromBase64(encoded);
   if (name === undefined || !decoded || decoded.length <= ID_BYTES) throw createFormatError();
-  const own = name === key.name && toHex(decoded.slice(0, ID_BYTES)) === key.id;
-  return own ? [decoded.slice(ID_BYTES)] : [];
+  return { name, id: toHex(decoded.slice(0, ID_BYTES)), signature: decoded.slice(ID_BYTES) };
 }
 
 function parseCheckpoint(text: string): Checkpoint {

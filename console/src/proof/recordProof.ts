@@ -2,7 +2,15 @@ import { formatQuantity } from "@/format.ts";
 // Proof of one record in the browser: digest, verifier key, signed checkpoint, chain, inclusion.
 import { type Bytes, fromBase64, fromHex } from "./bytes.ts";
 import { isConsistent, isIncluded } from "./merkle.ts";
-import { buildOrigin, type Checkpoint, openCheckpoint, parseVerifierKey, type VerifierKey } from "./notes.ts";
+import {
+  buildOrigin,
+  type Checkpoint,
+  type OpenedCheckpoint,
+  openCheckpoint,
+  parseKeySet,
+  parseVerifierKey,
+  type VerifierKey,
+} from "./notes.ts";
 import { computeHash, formatRecordId, type JsonObject, parseRecordId, toCanonicalText } from "./record.ts";
 import { type Outcome, ProofSteps, type Step } from "./steps.ts";
 
@@ -19,6 +27,8 @@ export interface Chain {
 export interface Sources {
   /** Returns the line of the published verifier key. */
   key(): Promise<string>;
+  /** Returns the JWK set of all published keys, current and retired. */
+  keySet(): Promise<unknown>;
   /** Returns the newest signed note; null if there is none. Throws NoteError if the service rejects it. */
   note(): Promise<string | null>;
   /** Returns the audit path of a record in the tree of a size, base64; null if the chain has no such tree. */
@@ -113,8 +123,8 @@ async function checkCheckpoint(
   kept: OwnEvidence,
   proving: ProofSteps,
 ): Promise<string | null> {
-  const key = await checkKey(sources, kept, proving);
-  if (!key) return null;
+  const keys = await checkKey(sources, kept, proving);
+  if (!keys) return null;
   const found = await proving.attempt("signature", "The service rejects its own checkpoint.", async () => ({
     note: await sources.note(),
   }));
@@ -128,42 +138,72 @@ async function checkCheckpoint(
     );
     return null;
   }
-  const checkpoint = await proving.attempt("signature", "The checkpoint is rejected.", () => openCheckpoint(note, key));
-  if (!checkpoint) return null;
-  proving.add(
-    "signature",
-    "holds",
-    `The checkpoint over ${formatQuantity(checkpoint.size, "record")} has a valid signature of this key.`,
-    {
-      "Signed note": note,
-    },
-  );
-  if (!checkOrigin(checkpoint, chain, proving)) return null;
-  await checkGrowth(checkpoint, key, chain, sources, kept, proving);
+  const checkpoint = await openNewestCheckpoint(note, keys, proving);
+  if (!checkpoint || !checkOrigin(checkpoint, chain, proving)) return null;
+  await checkGrowth(checkpoint, keys, chain, sources, kept, proving);
   await checkInclusion(record, digest, checkpoint, sources, proving);
   return note;
 }
 
-async function checkKey(sources: Sources, kept: OwnEvidence, proving: ProofSteps): Promise<VerifierKey | null> {
-  const published = await sources.key();
-  const key = await proving.attempt("key", "The published verifier key is rejected.", () =>
-    parseVerifierKey(published),
+async function openNewestCheckpoint(note: string, keys: Keys, proving: ProofSteps): Promise<Checkpoint | null> {
+  const checkpoint = await proving.attempt("signature", "The checkpoint is rejected.", () =>
+    openCheckpoint(note, keys.newest),
   );
-  if (!key) return null;
-  const values = { "Published key": published.trim() };
+  if (!checkpoint) return null;
+  const values = { "Signed note": note };
+  if (!checkpoint.unknownKey) {
+    const size = formatQuantity(checkpoint.size, "record");
+    proving.add("signature", "holds", `The checkpoint over ${size} has a valid signature of this key.`, values);
+    return checkpoint;
+  }
+  if (keys.isOwnRetired) {
+    const says = `The service retired your key; the newest checkpoint is signed by the key ${checkpoint.unknownKey} only. Obtain that key from the source of yours.`;
+    proving.add("signature", "open", says, values);
+  } else {
+    const says = `The checkpoint is signed by the key ${checkpoint.unknownKey}, which is not the key of this proof.`;
+    proving.add("signature", "fails", says, values);
+  }
+  return null;
+}
+
+/** The keys of a proof. */
+interface Keys {
+  /** Keys that may have signed the newest checkpoint: the reader's own, else all published ones. */
+  readonly newest: readonly VerifierKey[];
+  /** All known keys, for earlier checkpoints. */
+  readonly all: readonly VerifierKey[];
+  /** Whether the reader's own key is a published key, but not the current one. */
+  readonly isOwnRetired: boolean;
+}
+
+async function checkKey(sources: Sources, kept: OwnEvidence, proving: ProofSteps): Promise<Keys | null> {
+  const [line, set] = await Promise.all([sources.key(), sources.keySet()]);
+  const published = await proving.attempt("key", "The published verifier keys are rejected.", async () => {
+    const key = await parseVerifierKey(line);
+    return [key, ...(await parseKeySet(set, key.name)).filter(({ spki }) => spki !== key.spki)] as const;
+  });
+  if (!published) return null;
+  const [current, ...retired] = published;
+  const retiredIds = retired.map(({ id }) => id).join(", ");
+  const values = { "Published key": line.trim(), ...(retiredIds && { "Retired keys": retiredIds }) };
   if (!kept.key) {
-    proving.add("key", "holds", `The service publishes the P-256 key ${key.id} of ${key.name}.`, values);
-    return key;
+    proving.add("key", "holds", `The service publishes the P-256 key ${current.id} of ${current.name}.`, values);
+    return { newest: published, all: published, isOwnRetired: false };
   }
   const own = await proving.attempt("key", "Your verifier key is rejected.", () => parseVerifierKey(kept.key ?? ""));
   if (!own) return null;
-  if (kept.key.trim() === published.trim()) {
-    proving.add("key", "holds", `The service publishes your verifier key, ${key.id} of ${key.name}.`, values);
+  const isPublished = (key: VerifierKey) => key.spki === own.spki && key.name === own.name;
+  const isOwnRetired = retired.some(isPublished);
+  const compared = { ...values, "Your key": kept.key.trim() };
+  if (isPublished(current)) {
+    proving.add("key", "holds", `The service publishes your verifier key, ${own.id} of ${own.name}.`, values);
+  } else if (isOwnRetired) {
+    const says = `The service publishes your verifier key, ${own.id} of ${own.name}, as a retired key. The proof uses your key.`;
+    proving.add("key", "holds", says, compared);
   } else {
-    const compared = { ...values, "Your key": kept.key.trim() };
-    proving.add("key", "fails", "The service publishes a different key. The proof uses your key.", compared);
+    proving.add("key", "fails", "The service publishes different keys. The proof uses your key.", compared);
   }
-  return own;
+  return { newest: [own], all: [own, ...published.filter((key) => !isPublished(key))], isOwnRetired };
 }
 
 function checkOrigin(checkpoint: Checkpoint, chain: Chain, proving: ProofSteps): boolean {
@@ -179,7 +219,7 @@ function checkOrigin(checkpoint: Checkpoint, chain: Chain, proving: ProofSteps):
 
 async function checkGrowth(
   checkpoint: Checkpoint,
-  key: VerifierKey,
+  keys: Keys,
   chain: Chain,
   sources: Sources,
   kept: OwnEvidence,
@@ -188,7 +228,7 @@ async function checkGrowth(
   const { note } = kept;
   if (!note) return;
   const earlier = await proving.attempt("growth", "The earlier checkpoint is rejected.", () =>
-    openCheckpoint(note, key),
+    openCheckpoint(note, keys.all),
   );
   if (!earlier) return;
   if (earlier.origin !== buildOrigin(chain.workspace, chain.target, chain.scopeKey)) {
@@ -198,22 +238,21 @@ async function checkGrowth(
   const sizes = { "Records then": String(earlier.size), "Records now": String(checkpoint.size) };
   if (earlier.size > checkpoint.size) {
     proving.add("growth", "fails", "The chain is shorter than in the earlier checkpoint.", sizes);
-    return;
-  }
-  const hashes = decodeHashes(
-    earlier.size === checkpoint.size ? [] : await sources.growth(earlier.size, checkpoint.size),
-  );
-  const grew = hashes && (await isConsistent(earlier.size, checkpoint.size, earlier.root, checkpoint.root, hashes));
-  if (grew) {
-    proving.add("growth", "holds", "The chain begins with all records of the earlier checkpoint, unchanged.", sizes);
+  } else if (!(await hasGrown(earlier, checkpoint, sources))) {
+    const says = "The chain does not contain the earlier checkpoint's records: it was rewritten.";
+    proving.add("growth", "fails", says, sizes);
+  } else if (earlier.unknownKey) {
+    const says = `The chain begins with the records of the earlier checkpoint, but the service no longer publishes the key ${earlier.unknownKey} that signed it.`;
+    proving.add("growth", "open", says, sizes);
   } else {
-    proving.add(
-      "growth",
-      "fails",
-      "The chain does not contain the earlier checkpoint's records: it was rewritten.",
-      sizes,
-    );
+    proving.add("growth", "holds", "The chain begins with all records of the earlier checkpoint, unchanged.", sizes);
   }
+}
+
+async function hasGrown(earlier: OpenedCheckpoint, checkpoint: Checkpoint, sources: Sources): Promise<boolean> {
+  const grown = earlier.size === checkpoint.size ? [] : await sources.growth(earlier.size, checkpoint.size);
+  const hashes = decodeHashes(grown);
+  return hashes !== null && (await isConsistent(earlier.size, checkpoint.size, earlier.root, checkpoint.root, hashes));
 }
 
 async function checkInclusion(

@@ -1,28 +1,17 @@
 import { describe, expect, it } from "vitest";
-import { type Bytes, fromBase64, toBase64 } from "@/proof/bytes.ts";
+import { fromBase64, toBase64 } from "@/proof/bytes.ts";
 import { toRawSignature } from "@/proof/ecdsa.ts";
-import { buildOrigin, NoteError, openCheckpoint, parseVerifierKey } from "@/proof/notes.ts";
+import { buildOrigin, NoteError, openCheckpoint, parseKeySet, parseVerifierKey } from "@/proof/notes.ts";
+import { createSigningKey, formatKeyLine, toDer } from "./keys.ts";
 import { proofs } from "./vectors.ts";
 
 const key = await parseVerifierKey(proofs.verifierKey);
 const note = proofs.checkpoints.at(-1)?.signedNote ?? "";
 
-/** Another key of the same name: made here. */
-async function otherKey(): Promise<string> {
-  const pair = await crypto.subtle.generateKey({ name: "ECDSA", namedCurve: "P-256" }, true, ["sign", "verify"]);
-  return keyLine("oi-provenance/plant-a", new Uint8Array(await crypto.subtle.exportKey("spki", pair.publicKey)));
-}
-
-async function keyLine(name: string, spki: Bytes, type = 2): Promise<string> {
-  const id = new Uint8Array(await crypto.subtle.digest("SHA-256", spki)).slice(0, 4);
-  const hex = Array.from(id, (byte) => byte.toString(16).padStart(2, "0")).join("");
-  return `${name}+${hex}+${toBase64(Uint8Array.of(type, ...spki))}`;
-}
-
 describe("checkpoints", () => {
   it("open when the key signed them, and say what they are of", async () => {
     for (const made of proofs.checkpoints) {
-      const opened = await openCheckpoint(made.signedNote, key);
+      const opened = await openCheckpoint(made.signedNote, [key]);
       expect([opened.origin, opened.size, toBase64(opened.root)]).toEqual([made.origin, made.size, made.rootHash]);
       expect(opened.origin).toBe(buildOrigin(proofs.workspace, proofs.target, proofs.scopeKey));
     }
@@ -32,7 +21,7 @@ describe("checkpoints", () => {
     const text = note.lastIndexOf("\n\n");
     for (let place = 0; place < text; place += 1) {
       const other = `${note.slice(0, place)}${note[place] === "1" ? "2" : "1"}${note.slice(place + 1)}`;
-      await expect(openCheckpoint(other, key)).rejects.toThrow(NoteError);
+      await expect(openCheckpoint(other, [key])).rejects.toThrow(NoteError);
     }
   });
 
@@ -45,33 +34,56 @@ describe("checkpoints", () => {
       `${note}\n`,
       note.replace("\n", "\r\n"),
     ]) {
-      await expect(openCheckpoint(none, key)).rejects.toThrow(NoteError);
+      await expect(openCheckpoint(none, [key])).rejects.toThrow(NoteError);
     }
   });
 
-  it("are refused under another key, of the same name too", async () => {
-    await expect(openCheckpoint(note, await parseVerifierKey(await otherKey()))).rejects.toThrow("not signed by");
+  it("are not trusted under another key, whose signature is unknown if it has the same name", async () => {
+    const other = await parseVerifierKey((await createSigningKey()).line);
+    expect((await openCheckpoint(note, [other])).unknownKey).toBe(key.id);
+    expect((await openCheckpoint(note, [other, key])).unknownKey).toBe("");
+    const stranger = await parseVerifierKey((await createSigningKey("oi-provenance/plant-b")).line);
+    await expect(openCheckpoint(note, [stranger])).rejects.toThrow("not signed by");
+    const renamed = note.replace("\u2014 oi-provenance/plant-a ", "\u2014 oi-provenance/plant-b ");
+    await expect(openCheckpoint(renamed, [key, stranger])).rejects.toThrow("not signed by");
+  });
+
+  it("are refused when one of two known signatures is wrong", async () => {
+    const added = await createSigningKey();
+    const keys = [key, await parseVerifierKey(added.line)];
+    const text = `${note.slice(0, note.lastIndexOf("\n\n"))}\n`;
+    expect((await openCheckpoint(note + (await added.sign(text)), keys)).size).toBe(13);
+    await expect(openCheckpoint(note + (await added.sign("other\n")), keys)).rejects.toThrow("is wrong");
   });
 
   it("take signatures of others beside the key's own", async () => {
     const line = `\u2014 witness.example ${toBase64(new Uint8Array(68))}\n`;
-    expect((await openCheckpoint(note + line, key)).size).toBe(13);
+    expect((await openCheckpoint(note + line, [key])).size).toBe(13);
   });
 
   it("are refused when what is signed is no checkpoint", async () => {
-    const pair = await crypto.subtle.generateKey({ name: "ECDSA", namedCurve: "P-256" }, true, ["sign", "verify"]);
-    const spki = new Uint8Array(await crypto.subtle.exportKey("spki", pair.publicKey));
-    const line = await keyLine("k", spki);
-    const id = line.split("+")[1] ?? "";
+    const signing = await createSigningKey();
+    const known = [await parseVerifierKey(signing.line)];
     for (const text of ["x\n", "origin\n01\nAAAA\n", `origin\n1\n${toBase64(new Uint8Array(31))}\n`]) {
-      const raw = await crypto.subtle.sign(
-        { name: "ECDSA", hash: "SHA-256" },
-        pair.privateKey,
-        new TextEncoder().encode(text),
-      );
-      const signature = [...(id.match(/../g) ?? [])].map((pair) => Number.parseInt(pair, 16));
-      const signedNote = `${text}\n\u2014 k ${toBase64(Uint8Array.from([...signature, ...der(new Uint8Array(raw))]))}\n`;
-      await expect(openCheckpoint(signedNote, await parseVerifierKey(line))).rejects.toThrow("not a checkpoint");
+      const signedNote = `${text}\n${await signing.sign(text)}`;
+      await expect(openCheckpoint(signedNote, known)).rejects.toThrow("not a checkpoint");
+    }
+  });
+});
+
+describe("key sets", () => {
+  it("have the keys of the lines", async () => {
+    const keys = [await createSigningKey(), await createSigningKey()];
+    const parsed = await parseKeySet({ keys: keys.map(({ jwk }) => jwk) }, "oi-provenance/plant-a");
+    const lines = await Promise.all(keys.map(({ line }) => parseVerifierKey(line)));
+    expect(parsed.map(({ name, id, spki }) => [name, id, spki])).toEqual(
+      lines.map(({ name, id, spki }) => [name, id, spki]),
+    );
+  });
+
+  it("are refused in another form or with another curve", async () => {
+    for (const set of [null, "text", {}, { keys: 1 }, { keys: [null] }, { keys: [{ kty: "EC", crv: "P-384" }] }]) {
+      await expect(parseKeySet(set, "k")).rejects.toThrow(NoteError);
     }
   });
 });
@@ -82,8 +94,14 @@ describe("verifier keys", () => {
     const spki = fromBase64(encoded)?.slice(1) ?? new Uint8Array();
     const curve = await crypto.subtle.generateKey({ name: "ECDSA", namedCurve: "P-384" }, true, ["sign", "verify"]);
     const p384 = new Uint8Array(await crypto.subtle.exportKey("spki", curve.publicKey));
-    const refused = ["", "name", `${name}+00000000+${encoded}`, `${name}+${id}+%%%`, await keyLine(name, spki, 1)];
-    for (const line of [...refused, await keyLine(name, p384), await keyLine(name, new Uint8Array(91))]) {
+    const refused = [
+      "",
+      "name",
+      `${name}+00000000+${encoded}`,
+      `${name}+${id}+%%%`,
+      await formatKeyLine(name, spki, 1),
+    ];
+    for (const line of [...refused, await formatKeyLine(name, p384), await formatKeyLine(name, new Uint8Array(91))]) {
       await expect(parseVerifierKey(line)).rejects.toThrow(NoteError);
     }
   });
@@ -109,7 +127,7 @@ describe("DER signatures", () => {
     const raw = toRawSignature(short);
     expect([raw?.length, raw?.[31], raw?.[63]]).toEqual([64, 5, 7]);
     const high = new Uint8Array(32).fill(0x80);
-    expect(toRawSignature(der(Uint8Array.from([...high, ...high])))).toEqual(Uint8Array.from([...high, ...high]));
+    expect(toRawSignature(toDer(Uint8Array.from([...high, ...high])))).toEqual(Uint8Array.from([...high, ...high]));
   });
 
   it("are refused when they are not strictly DER", () => {
@@ -129,15 +147,3 @@ describe("DER signatures", () => {
     for (const bytes of refused) expect(toRawSignature(Uint8Array.from(bytes))).toBeNull();
   });
 });
-
-/** Returns the DER form of r and s. */
-function der(raw: Bytes): Bytes {
-  const [r, s] = [integer([...raw.slice(0, 32)]), integer([...raw.slice(32)])];
-  return Uint8Array.of(0x30, r.length + s.length, ...r, ...s);
-}
-
-function integer(digits: number[]): number[] {
-  while (digits.length > 1 && digits[0] === 0) digits.shift();
-  const padded = (digits[0] ?? 0) > 0x7f ? [0, ...digits] : digits;
-  return [2, padded.length, ...padded];
-}

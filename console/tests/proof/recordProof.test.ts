@@ -1,8 +1,10 @@
+import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import { NoteError } from "@/proof/notes.ts";
 import type { JsonObject } from "@/proof/record.ts";
 import { type Chain, type OwnEvidence, type Proof, proveRecord, type Sources } from "@/proof/recordProof.ts";
 import type { Step } from "@/proof/steps.ts";
+import { createSigningKey, type SigningKey } from "./keys.ts";
 import { proofs } from "./vectors.ts";
 
 const chain: Chain = { workspace: proofs.workspace, target: proofs.target, scopeKey: proofs.scopeKey };
@@ -12,6 +14,7 @@ const record = (sequence: number): JsonObject => proofs.records[sequence - 1] ??
 function service(size: number, changes: Partial<Sources> = {}): Sources {
   return {
     key: async () => `${proofs.verifierKey}\n`,
+    keySet: async () => ({ keys: [] }),
     note: async () => proofs.checkpoints.find((one) => one.size === size)?.signedNote ?? null,
     inclusion: async (sequence, of) =>
       proofs.inclusion.find((one) => one.sequence === sequence && one.size === of)?.hashes ?? [],
@@ -136,18 +139,67 @@ describe("what the reader kept", () => {
   });
 
   it("counts more than the published key", async () => {
-    const swapped = service(13, { key: () => strangerKey() });
+    const stranger = await createSigningKey();
+    const swapped = service(13, { key: async () => stranger.line });
     const proof = await proven(record(1), swapped, { key: proofs.verifierKey });
     expect(outcomes(proof)).toMatchObject({ key: "fails", signature: "holds", inclusion: "holds" });
     expect(proof.outcome).toBe("fails");
   });
 });
 
-/** A sound key line that nobody signed with. */
-async function strangerKey(): Promise<string> {
-  const pair = await crypto.subtle.generateKey({ name: "ECDSA", namedCurve: "P-256" }, true, ["sign", "verify"]);
-  const spki = new Uint8Array(await crypto.subtle.exportKey("spki", pair.publicKey));
-  const id = new Uint8Array(await crypto.subtle.digest("SHA-256", spki)).slice(0, 4);
-  const hex = Array.from(id, (byte) => byte.toString(16).padStart(2, "0")).join("");
-  return `oi-provenance/plant-a+${hex}+${btoa(String.fromCharCode(2, ...spki))}`;
-}
+describe("a proof after the checkpoint key was rotated", () => {
+  const findNote = (size: number): string => proofs.checkpoints.find((one) => one.size === size)?.signedNote ?? "";
+  const getText = (note: string): string => `${note.slice(0, note.lastIndexOf("\n\n"))}\n`;
+
+  /** Answers as a service with a new key that signed the newest checkpoint, whose retired key signed the vectors. */
+  async function rotate(key: SigningKey, both: boolean, changes: Partial<Sources> = {}): Promise<Sources> {
+    const note = findNote(13);
+    const signature = await key.sign(getText(note));
+    return service(13, {
+      key: async () => key.line,
+      keySet: async () => ({ keys: [key.jwk, retired] }),
+      note: async () => (both ? note + signature : `${getText(note)}\n${signature}`),
+      ...changes,
+    });
+  }
+
+  const retired = JSON.parse(readFileSync(`${import.meta.dirname}/../../../tests/vectors/receipts.json`, "utf8")).jwks
+    .keys[0];
+
+  it("opens earlier checkpoints with retired keys", async () => {
+    const key = await createSigningKey();
+    for (const both of [true, false]) {
+      const proof = await proven(record(1), await rotate(key, both), { note: findNote(5) });
+      expect([proof.outcome, outcomes(proof).growth]).toEqual(["holds", "holds"]);
+    }
+  });
+
+  it("holds under a retired key of the reader that signed the newest checkpoint, too", async () => {
+    const kept = { key: proofs.verifierKey, note: findNote(5) };
+    const proof = await proven(record(1), await rotate(await createSigningKey(), true), kept);
+    expect([proof.outcome, outcomes(proof).key]).toEqual(["holds", "holds"]);
+  });
+
+  it("is undecided under a retired key of the reader that did not sign the newest checkpoint", async () => {
+    const proof = await proven(record(1), await rotate(await createSigningKey(), false), { key: proofs.verifierKey });
+    expect(proof.outcome).toBe("open");
+    expect(outcomes(proof)).toEqual({ digest: "holds", key: "holds", signature: "open" });
+  });
+
+  it("is undecided with an earlier checkpoint of an unknown key, unless the chain contradicts it", async () => {
+    const key = await createSigningKey();
+    const lost = { keySet: async () => ({ keys: [key.jwk] }) };
+    const proof = await proven(record(1), await rotate(key, false, lost), { note: findNote(5) });
+    expect([proof.outcome, outcomes(proof).growth]).toEqual(["open", "open"]);
+    const rewritten = await rotate(key, false, { ...lost, growth: async () => [] });
+    expect(outcomes(await proven(record(1), rewritten, { note: findNote(5) })).growth).toBe("fails");
+  });
+
+  it("fails if the newest checkpoint is signed by a key that the service does not publish", async () => {
+    const published = await createSigningKey();
+    const proof = await proven(record(1), service(13, { key: async () => published.line }));
+    expect(outcomes(proof)).toEqual({ digest: "holds", key: "holds", signature: "fails" });
+    const invalid = service(13, { keySet: async () => ({ keys: [{ kty: "RSA" }] }) });
+    expect(outcomes(await proven(record(1), invalid)).key).toBe("fails");
+  });
+});

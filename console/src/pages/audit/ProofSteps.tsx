@@ -14,7 +14,7 @@ const TITLES: Readonly<Record<StepName, string>> = {
 };
 
 const ICONS = { holds: "check", fails: "error", open: "info" } as const;
-const WORDS: Readonly<Record<Outcome, string>> = { holds: "passed", fails: "failed", open: "not possible yet" };
+const WORDS: Readonly<Record<Outcome, string>> = { holds: "passed", fails: "failed", open: "undecided" };
 
 /** The steps of a proof, with the compared values. */
 export function ProofSteps({ steps, busy }: { steps: readonly Step[]; busy: boolean }) {

@@ -127,8 +127,9 @@ function Outcome({ proof }: { proof: Proof }) {
   }
   if (proof.outcome === "open") {
     return (
-      <Notice kind="warn" title="It cannot be proven yet">
-        No check failed, but no signed checkpoint covers the record yet. Try again in a minute.
+      <Notice kind="warn" title="Undecided">
+        No check failed, but one is undecided; its step above says why. If no signed checkpoint covers the record yet,
+        try again in a minute.
       </Notice>
     );
   }

@@ -8,7 +8,10 @@ from typing import Any
 
 import cbor2
 import pytest
+from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from oi.verification.command import main
 from oi.verification.key_sets import parse_keys
 from oi.verification.notes import VerifierKey, open_checkpoint_with_keys
@@ -174,6 +177,49 @@ def test_the_receipt_command_states_what_does_not_match(tmp_path: Path, capsys: 
     for receipt, record, key, options, reason in cases:
         assert run_command(tmp_path, receipt, record, key, *options) == 1
         assert reason in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("subject", "options", "is_match"),
+    [
+        ("oi-provenance/p/DomainEvents/PlatformConfig", ["--target", "DomainEvents"], True),
+        ("oi-provenance/p/DomainEvents/PlatformConfig", ["--target", "PlatformConfig"], False),
+        ("oi-provenance/p/DomainEvents/PlatformConfig", ["--workspace", "p", "--scope", "PlatformConfig"], True),
+        (
+            "oi-provenance/DomainEvents/PlatformConfig",
+            ["--workspace", "DomainEvents", "--target", "PlatformConfig"],
+            True,
+        ),
+        ("oi-provenance/a%2Fb/DomainEvents/c%2Fd", ["--workspace", "a/b", "--scope", "c/d"], True),
+        ("oi-provenance/p/DomainEvents", ["--scope", "DomainEvents"], False),
+        ("oi-provenance/p/DomainEvents/s/x", ["--target", "DomainEvents"], False),
+        ("oi-provenance/p/DomainEvents/", ["--target", "DomainEvents"], False),
+        ("x/oi-provenance/p/DomainEvents/s", ["--target", "DomainEvents"], False),
+    ],
+)
+def test_the_subject_is_compared_exactly(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], subject: str, options: list[str], *, is_match: bool
+) -> None:
+    """Workspace, target and scope of a receipt are compared part by part, also if a scope is named like a target."""
+    private = ec.generate_private_key(ec.SECP256R1())
+    receipt, key = sign_receipt(subject, private)
+    keys = cbor2.dumps([key], canonical=True)
+    assert run_command(tmp_path, receipt, RECORDS[1], keys, *options) == (0 if is_match else 1)
+    assert ("the receipt belongs to" in capsys.readouterr().out) == (not is_match)
+
+
+def sign_receipt(subject: str, private: ec.EllipticCurvePrivateKey) -> tuple[bytes, dict[int, Any]]:
+    """Return the receipt of the second record with another subject, and the COSE_Key that verifies it."""
+    good, numbers = parse_receipt(GOOD), private.public_key().public_numbers()
+    spki = private.public_key().public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
+    coordinates = {-2: numbers.x.to_bytes(32), -3: numbers.y.to_bytes(32)}
+    key = {1: 2, 2: VerifierKey("", spki).key_id, 3: -7, -1: 1, **coordinates}
+    header = {**cbor2.loads(good.protected), 4: key[2], 15: {1: good.issuer, 2: subject}}
+    protected, root = cbor2.dumps(header), good.compute_root(bytes.fromhex(RECORDS[1]["Hash"]))
+    signed = private.sign(cbor2.dumps(["Signature1", protected, b"", root]), ec.ECDSA(hashes.SHA256()))
+    signature = b"".join(part.to_bytes(32) for part in decode_dss_signature(signed))
+    proofs = cbor2.loads(GOOD).value[1]
+    return cbor2.dumps(cbor2.CBORTag(18, [protected, proofs, None, signature])), key
 
 
 def test_the_receipt_command_cannot_decide_without_the_key(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

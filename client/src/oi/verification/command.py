@@ -33,10 +33,10 @@ from oi.verification.notes import (
 SOUND, BROKEN, UNDECIDED = 0, 1, 2
 _WITHOUT_CHECKPOINT = ", compared with no checkpoint: records cut off at the end cannot be noticed"
 _CHAIN_NAME = re.compile(
-    r"(?P<workspace>.*)/(?P<target>PlatformConfig|AccessControl|DomainEvents|DomainAmendments)(?:/(?P<scope>[^/]*))?",
-    re.DOTALL,
+    r"(?P<workspace>oi-provenance/[^/]+)"
+    r"/(?P<target>PlatformConfig|AccessControl|DomainEvents|DomainAmendments)(?:/(?P<scope>[^/]+))?"
 )
-"""Name of a chain, as :func:`build_origin` builds it."""
+"""Name of a chain, as :func:`build_origin` builds it; a scope may have the name of a target."""
 TARGETS = ("PlatformConfig", "AccessControl", "DomainEvents", "DomainAmendments")
 
 

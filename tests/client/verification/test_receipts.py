@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from oi.verification.command import main
 from oi.verification.key_sets import parse_keys
-from oi.verification.notes import VerifierKey, open_checkpoint_with_keys
+from oi.verification.notes import NoteError, VerifierKey, open_checkpoint_with_keys
 from oi.verification.receipts import ReceiptError, UnknownKeyError, parse_receipt, verify_record
 
 VECTORS = Path(__file__).parents[2] / "vectors"
@@ -220,6 +220,27 @@ def sign_receipt(subject: str, private: ec.EllipticCurvePrivateKey) -> tuple[byt
     signature = b"".join(part.to_bytes(32) for part in decode_dss_signature(signed))
     proofs = cbor2.loads(GOOD).value[1]
     return cbor2.dumps(cbor2.CBORTag(18, [protected, proofs, None, signature])), key
+
+
+def test_a_key_of_another_workspace_verifies_no_receipt(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A key line with the name of another workspace verifies no receipt of this workspace."""
+    spki = VerifierKey.parse(LINE).spki
+    for name in ("oi-provenance/plant-b", "oi-provenance", "oi-provenance/plant-a/DomainEvents"):
+        assert run_command(tmp_path, GOOD, RECORDS[1], str(VerifierKey(name, spki)).encode()) == 1
+        assert f"belongs to {name}, not to oi-provenance/plant-a/" in capsys.readouterr().out
+
+
+def test_a_key_of_another_workspace_verifies_no_checkpoint() -> None:
+    """A key verifies a checkpoint only if its name, and that on the signature line, are those of the workspace."""
+    note, chain = CHAIN["checkpoints"][-1]["signedNote"], (CHAIN["workspace"], CHAIN["target"], CHAIN["scopeKey"])
+    key, line = VerifierKey.parse(LINE), f"\u2014 {VerifierKey.parse(LINE).name} "
+    foreign = VerifierKey("oi-provenance/plant-b", key.spki)
+    renamed = note.replace(line, f"\u2014 {foreign.name} ")
+    for signed, keys in ((note, [foreign]), (renamed, [foreign]), (renamed, [foreign, key]), (renamed, KEYS)):
+        with pytest.raises(NoteError, match="not signed by a trusted key of oi-provenance/plant-a"):
+            open_checkpoint_with_keys(signed.encode(), keys, *chain)
+    for signed, keys in ((note, [foreign, key]), (note + renamed.splitlines()[-1] + "\n", [key])):
+        assert open_checkpoint_with_keys(signed.encode(), keys, *chain).signers == [key]
 
 
 def test_the_receipt_command_cannot_decide_without_the_key(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

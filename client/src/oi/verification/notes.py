@@ -153,7 +153,7 @@ def open_checkpoint_with_keys(
 
     Args:
         note: checkpoint as a signed note.
-        keys: trusted public keys of the workspace, at least one.
+        keys: trusted public keys, at least one; keys with the name of another workspace do not count.
         workspace: id of the workspace.
         target: container of the chain.
         scope_key: scope of the chain; empty if it has none.
@@ -163,14 +163,15 @@ def open_checkpoint_with_keys(
             the checkpoint is malformed or belongs to another chain.
     """
     text, signatures = _split_note(note)
-    by_known = [(key, signature) for key in keys for signature in signatures if signature.is_by(key)]
+    name = build_key_name(workspace)
+    by_known = [(key, signature) for key in keys for signature in signatures if signature.is_by(key, name)]
     for key, signature in by_known:
         _verify_signature(text, key, signature)
-    unknown = "" if by_known else _require_unknown_key_id(signatures, keys, build_key_name(workspace))
+    unknown = "" if by_known else _require_unknown_key_id(signatures, keys, name)
     checkpoint, origin = _parse_checkpoint(text), build_origin(workspace, target, scope_key)
     if checkpoint.origin != origin:
         raise NoteError(f"the checkpoint belongs to {checkpoint.origin}, not to {origin}")
-    return OpenedCheckpoint(checkpoint, [key for key, _ in by_known], unknown)
+    return OpenedCheckpoint(checkpoint, list(dict.fromkeys(key for key, _ in by_known)), unknown)
 
 
 def describe_unknown_key(key_id: str) -> str:
@@ -192,9 +193,9 @@ class _NoteSignature:
     key_id: bytes
     signature: bytes
 
-    def is_by(self, key: VerifierKey) -> bool:
-        """Return whether the signature states this key."""
-        return self.key_id == key.key_id and key.name in ("", self.key_name)
+    def is_by(self, key: VerifierKey, name: str) -> bool:
+        """Return whether the signature states this key and this name, and the key has this name or none."""
+        return self.key_id == key.key_id and self.key_name == name and key.name in ("", name)
 
 
 def _verify_signature(text: str, key: VerifierKey, signature: _NoteSignature) -> None:
@@ -214,7 +215,7 @@ def _require_unknown_key_id(signatures: Sequence[_NoteSignature], keys: Sequence
     trusted = {key.key_id for key in keys}
     unknown = [each.key_id for each in signatures if each.key_name == name and each.signature]
     if not unknown or any(each.key_id in trusted for each in signatures):
-        raise NoteError(f"the checkpoint is not signed by {keys[0].name or f'the key {keys[0].key_id.hex()}'}")
+        raise NoteError(f"the checkpoint is not signed by a trusted key of {name}")
     return unknown[0].hex()
 
 

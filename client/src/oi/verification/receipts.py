@@ -93,13 +93,17 @@ class RecordReceipt:
 
         Raises:
             UnknownKeyError: no trusted key has the key id that the receipt names.
-            ReceiptError: the signature does not match the root.
+            ReceiptError: the signature does not match the root, or the key has the name of another workspace.
         """
-        named = [key for key in keys if key.key_id == self.key_id]
-        if not named:
+        stated = [key for key in keys if key.key_id == self.key_id]
+        if not stated:
             raise UnknownKeyError(
                 f"the receipt states the unknown key {self.key_id.hex()}; pass the set of all keys with --key"
             )
+        workspace = "/".join(self.subject.split("/")[:2])
+        named = [key for key in stated if key.name in ("", workspace)]
+        if not named:
+            raise ReceiptError(f"the key {self.key_id.hex()} belongs to {stated[0].name}, not to {self.subject}")
         half = _SIGNATURE_BYTES // 2
         parts = int.from_bytes(self.signature[:half], "big"), int.from_bytes(self.signature[half:], "big")
         signed = cbor2.dumps(["Signature1", self.protected, b"", root])

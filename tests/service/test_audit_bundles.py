@@ -170,6 +170,7 @@ def test_a_bundle_is_verified_offline(
     )
     printed = capsys.readouterr().out
     assert "sound: 7 records, checkpoint of 7 agrees" in printed
+    assert "report.html is not signed: it is not evidence" in printed
     assert "not independently confirmed" not in printed
     assert verify_bundle(tmp_path, complete_bundle) == 2
     unconfirmed = capsys.readouterr()

@@ -117,6 +117,7 @@ def verify_bundle(path: Path, keys: Sequence[VerifierKey], workspace: str | None
     receipts = group_receipts(files)
     for number, entry in enumerate(manifest["chains"], start=1):
         _verify_chain(files, manifest, entry, verifiers, receipts.get(number, {}), result)
+    result.lines.append(f"{REPORT} is not signed: it is not evidence, and may differ from the verified records")
     return result
 
 

@@ -2,7 +2,8 @@
 
 A run of :meth:`SignatureList.index_new_signatures` adds the signatures of new records to the index. It also adds
 signatures that interrupted runs have missed, and signatures that were stored before the index existed. Signatures of
-records whose content does not match the stored hash are not added.
+records whose content does not match the stored hash are not added. If the end of a chain was replaced, for instance
+after a repair, the signatures of the chain are indexed again.
 """
 
 import asyncio
@@ -16,10 +17,10 @@ from shared.catalog.query_hash import compute_query_hash
 from shared.errors import Kind, WorkspaceError
 from shared.provenance.decisions import parse_verified_content
 from shared.provenance.hash_rule import format_record_id, is_record_time
-from shared.provenance.ports import ChainKey, ChainRecord, ChainStore, Filters, Target
+from shared.provenance.ports import ChainKey, ChainRecord, ChainStore, Filters, Target, Tip
 from shared.provenance.signatures import SIGNED_AT, SIGNED_EVENT, read_signature
 from shared.runtime import SYSTEM_RUNTIME, Runtime
-from shared.signatures.ports import IndexedSignature, SignatureFilter, SignatureIndex
+from shared.signatures.ports import IndexedSignature, IndexProgress, SignatureFilter, SignatureIndex
 from shared.timestamps import LONGEST_SETBACK, format_rfc3339, parse_rfc3339
 
 DEFAULT_LIMIT: Final = 100
@@ -74,7 +75,7 @@ class SignatureList:
         self._index = index
         self._chains = chains
         self._runtime = runtime
-        self._progress: dict[ChainKey, int] = {}
+        self._progress: dict[ChainKey, IndexProgress] = {}
         self._indexing = asyncio.Lock()
 
     async def list_signatures(self, signature_filter: SignatureFilter, after: str, limit: int) -> SignaturePage:
@@ -113,43 +114,53 @@ class SignatureList:
                 # The clocks may have been set back and forward since then, so a new record can have an earlier time.
                 since = format_rfc3339(min(parse_rfc3339(complete_to), started) - LONGEST_SETBACK - OVERLAP)
             async for chain, tip in self._chains.list_tips(since, tuple(_DECISIONS)):
-                if not await self._index_chain(chain, tip.sequence, deadline):
+                if not await self._index_chain(chain, tip, deadline):
                     return False
             if not complete_to or abs(started - parse_rfc3339(complete_to)) > OVERLAP / 4:
                 # A write in each run would cost more than comparing a few chains again.
                 await self._index.save_indexed_until(format_rfc3339(started))
             return True
 
-    async def _index_chain(self, chain: ChainKey, last: int, deadline: float) -> bool:
-        """Add the signatures of a chain, up to a sequence number, to the index.
+    async def _index_chain(self, chain: ChainKey, tip: Tip, deadline: float) -> bool:
+        """Add the signatures of a chain, up to its tip, to the index.
 
         Return False if the deadline was reached.
         """
-        first = self._progress.get(chain, 0)
-        if first >= last:
+        last = IndexProgress(tip.sequence, tip.hash)
+        if self._progress.get(chain) == last:
             return True
-        first = max(first, await self._index.read_progress(chain))
-        while first < last:
+        progress = await self._index.read_progress(chain)
+        if not await self._is_in_chain(chain, progress, last):
+            await self._index.remove_signatures(chain, progress)
+            progress = IndexProgress()
+        while progress.sequence < last.sequence:
             if self._runtime.monotonic() > deadline:
                 return False
-            end, found = await self._read_signatures(chain, first, last)
-            await self._index.add_signatures(chain, found, end)
-            first = end
-        self._progress[chain] = first
+            progress, found = await self._read_signatures(chain, progress.sequence, last)
+            await self._index.add_signatures(chain, found, progress)
+        self._progress[chain] = last
         return True
 
-    async def _read_signatures(self, chain: ChainKey, after: int, last: int) -> tuple[int, list[IndexedSignature]]:
-        """Return the signatures of the next records of a chain, and the number of the last record that was searched."""
+    async def _is_in_chain(self, chain: ChainKey, progress: IndexProgress, last: IndexProgress) -> bool:
+        """Return whether the chain still has the record up to which it is indexed."""
+        if progress.sequence == 0 or progress == last:
+            return True
+        return list(await self._chains.read_hashes(chain, progress.sequence - 1, limit=1)) == [progress.hash]
+
+    async def _read_signatures(
+        self, chain: ChainKey, after: int, last: IndexProgress
+    ) -> tuple[IndexProgress, list[IndexedSignature]]:
+        """Return the last record of a chain that was searched, and the signatures of the records up to it."""
         end = last
         records: list[ChainRecord] = []
         for equal in _DECISIONS[chain.target]:
-            filters = Filters(equal=equal, from_sequence=after + 1, to_sequence=end)
+            filters = Filters(equal=equal, from_sequence=after + 1, to_sequence=end.sequence)
             page = await self._chains.scan(
                 chain, filters, newest_first=False, limit=_PAGE_RECORDS, max_bytes=_PAGE_BYTES
             )
             records += page.records
             if page.more:
-                end = page.records[-1].sequence
+                end = IndexProgress(page.records[-1].sequence, page.records[-1].hash)
         found = await self._runtime.run_in_thread(_parse_signatures, chain, records)
         return end, found
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from shared.provenance.ports import ChainKey
 
@@ -70,6 +70,19 @@ class IndexedSignature:
     content: Mapping[str, Any]
 
 
+class IndexProgress(NamedTuple):
+    """Last record up to which the signatures of a chain are indexed.
+
+    Attributes:
+        sequence: sequence number of the record; 0 if nothing is indexed.
+        hash: ``Hash`` of the record. If the chain's record with this number has another one, the end of the chain was
+            replaced.
+    """
+
+    sequence: int = 0
+    hash: str = ""
+
+
 @dataclass(frozen=True, slots=True)
 class SignatureFilter:
     """Filter of the list of signatures.
@@ -99,15 +112,21 @@ class SignatureIndex(Protocol):
         """Store the time up to which the signatures of all chains are indexed; do nothing if a later time is stored."""
         ...
 
-    async def read_progress(self, chain: ChainKey) -> int:
-        """Return the sequence number up to which a chain's signatures are indexed; 0 for an unknown chain."""
+    async def read_progress(self, chain: ChainKey) -> IndexProgress:
+        """Return the record up to which a chain's signatures are indexed."""
         ...
 
-    async def add_signatures(self, chain: ChainKey, signatures: Sequence[IndexedSignature], progress: int) -> None:
-        """Add signatures of a chain, and then store the sequence number up to which the chain is indexed.
+    async def add_signatures(
+        self, chain: ChainKey, signatures: Sequence[IndexedSignature], progress: IndexProgress
+    ) -> None:
+        """Add signatures of a chain, and then store the record up to which the chain is indexed.
 
-        Adding the same signatures again changes nothing. The stored sequence number never decreases.
+        Adding the same signatures again changes nothing. A stored record with a higher number is not replaced.
         """
+        ...
+
+    async def remove_signatures(self, chain: ChainKey, progress: IndexProgress) -> None:
+        """Remove all signatures of a chain and its progress, unless the stored progress is another one than given."""
         ...
 
     async def list_signatures(

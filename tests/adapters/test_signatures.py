@@ -14,7 +14,7 @@ from shared.backends.azure.cosmos_signatures import CosmosSignatureIndex, Cosmos
 from shared.backends.embedded.signatures import SCHEMA, SqliteSignatureIndex, SqliteSignatureStore
 from shared.backends.embedded.sqlite import SqliteDatabase
 from shared.provenance.ports import ChainKey, Target
-from shared.signatures.ports import IndexedSignature, SignatureFilter, SignatureIndex, SignatureStore
+from shared.signatures.ports import IndexedSignature, IndexProgress, SignatureFilter, SignatureIndex, SignatureStore
 from tests.adapters.cosmos import KINDS, open_accounts
 
 AT = datetime(2026, 3, 1, 12, 0, 0, 123456, tzinfo=UTC)
@@ -116,9 +116,9 @@ async def test_signatures_are_listed_newest_first(stores: Stores) -> None:
     index = stores.index
     first, second, third = build_entry(1), build_entry(2, "b@t"), build_entry(3)
     same_time = build_entry(2, "a@t", "2")
-    await index.add_signatures(CHAIN, [first, third], 3)
-    await index.add_signatures(OTHER, [second, same_time], 2)
-    await index.add_signatures(CHAIN, [first, third], 3)
+    await index.add_signatures(CHAIN, [first, third], IndexProgress(3, "h3"))
+    await index.add_signatures(OTHER, [second, same_time], IndexProgress(2, "h2"))
+    await index.add_signatures(CHAIN, [first, third], IndexProgress(3, "h3"))
     everything = [third, same_time, second, first]
     assert list(await index.list_signatures(ALL, "", 10)) == everything
     assert list(await index.list_signatures(ALL, "", 2)) == everything[:2]
@@ -133,13 +133,49 @@ async def test_signatures_are_listed_newest_first(stores: Stores) -> None:
 async def test_the_progress_of_the_signature_index_never_decreases(stores: Stores) -> None:
     """The stored progress of the index of signatures never decreases."""
     index = stores.index
-    assert (await index.read_progress(CHAIN), await index.read_indexed_until()) == (0, "")
-    await index.add_signatures(CHAIN, [], 7)
-    await index.add_signatures(CHAIN, [], 5)
-    assert (await index.read_progress(CHAIN), await index.read_progress(OTHER)) == (7, 0)
+    assert (await index.read_progress(CHAIN), await index.read_indexed_until()) == (IndexProgress(), "")
+    await index.add_signatures(CHAIN, [], IndexProgress(7, "h7"))
+    await index.add_signatures(CHAIN, [], IndexProgress(5, "h5"))
+    assert await index.read_progress(CHAIN) == IndexProgress(7, "h7")
+    assert await index.read_progress(OTHER) == IndexProgress()
     await index.save_indexed_until("2026-03-01T12:00:00.000000Z")
     await index.save_indexed_until("2026-02-01T12:00:00.000000Z")
     assert await index.read_indexed_until() == "2026-03-01T12:00:00.000000Z"
+
+
+async def test_the_signatures_of_one_chain_are_removed(open_both_stores: Opener) -> None:
+    """The signatures and the progress of a chain are removed, unless another process has changed the progress."""
+    index, other = open_both_stores().index, open_both_stores().index
+    first, second, third = build_entry(1), build_entry(2, chain="2"), build_entry(3)
+    await index.add_signatures(CHAIN, [first, third], IndexProgress(3, "old"))
+    await index.add_signatures(OTHER, [second], IndexProgress(2, "h2"))
+    for progress in (IndexProgress(), IndexProgress(3, "new"), IndexProgress(2, "old")):
+        await other.remove_signatures(CHAIN, progress)
+        assert list(await index.list_signatures(ALL, "", 10)) == [third, second, first]
+    await other.remove_signatures(CHAIN, IndexProgress(3, "old"))
+    assert list(await index.list_signatures(ALL, "", 10)) == [second]
+    assert await index.read_progress(CHAIN) == IndexProgress()
+    assert await index.read_progress(OTHER) == IndexProgress(2, "h2")
+    await index.add_signatures(CHAIN, [first], IndexProgress(1, "h1"))
+    await other.remove_signatures(CHAIN, IndexProgress(3, "old"))
+    assert list(await index.list_signatures(ALL, "", 10)) == [second, first]
+    assert await index.read_progress(CHAIN) == IndexProgress(1, "h1")
+
+
+async def test_concurrent_removals_keep_signatures_that_are_added_again(open_both_stores: Opener) -> None:
+    """If several processes remove the signatures of a chain and add the new ones, none of the new ones is lost."""
+    before = IndexProgress(9, "old")
+    await open_both_stores().index.add_signatures(CHAIN, [build_entry(second) for second in range(1, 10)], before)
+    entries = [build_entry(second) for second in (2, 3)]
+
+    async def index_again(index: SignatureIndex) -> None:
+        await index.remove_signatures(CHAIN, before)
+        await index.add_signatures(CHAIN, entries, IndexProgress(3, "new"))
+
+    await asyncio.gather(*(index_again(open_both_stores().index) for _ in range(4)))
+    listed = open_both_stores().index
+    assert list(await listed.list_signatures(ALL, "", 10)) == entries[::-1]
+    assert await listed.read_progress(CHAIN) == IndexProgress(3, "new")
 
 
 async def test_more_signatures_than_a_transaction_can_hold_are_added_together(stores: Stores) -> None:
@@ -147,6 +183,6 @@ async def test_more_signatures_than_a_transaction_can_hold_are_added_together(st
     entries = [
         IndexedSignature(f"2026-03-01T12:00:00.{number:06d}Z 1 {number:012d}", "a@t", {}) for number in range(150)
     ]
-    await stores.index.add_signatures(CHAIN, entries, 150)
+    await stores.index.add_signatures(CHAIN, entries, IndexProgress(150, "h150"))
     listed = await stores.index.list_signatures(ALL, "", 1_000)
     assert [one.place for one in listed] == [one.place for one in reversed(entries)]

@@ -1,7 +1,8 @@
 """Refused attempts to sign, used sign-ins and the index of signatures in Cosmos DB.
 
 Each member's refused attempts are one item in a separate partition, and each use of a sign-in is one item in a separate
-partition. All signatures, and the progress of their index, are in one common partition.
+partition. All signatures, and the progress of their index, are in one common partition. The partition ``index`` is that
+of an earlier version and is not read.
 """
 
 import hashlib
@@ -15,12 +16,12 @@ from shared.backends.azure.cosmos_containers import SIGNATURES
 from shared.backends.azure.cosmos_item_store import MAX_OPERATIONS, CosmosItemStore, Item
 from shared.backends.azure.cosmos_requests import Operation
 from shared.provenance.ports import ChainKey
-from shared.signatures.ports import Change, IndexedSignature, SignatureFilter, Value
+from shared.signatures.ports import Change, IndexedSignature, IndexProgress, SignatureFilter, Value
 
 _SIGN_IN_SECONDS: Final = 24 * 3600
 """Seconds after which Cosmos DB deletes the use of a sign-in."""
 
-_INDEX: Final = "index"
+_INDEX: Final = "index-2"
 _COMPLETE_TO: Final = "completeTo"
 _LAST: Final = "~"
 """Text that is greater than every place of the index."""
@@ -91,22 +92,34 @@ class CosmosSignatureIndex:
 
         await self._items.change(_COMPLETE_TO, _INDEX, change_item)
 
-    async def read_progress(self, chain: ChainKey) -> int:
-        item = await self._items.read(_build_progress_id(chain), _INDEX)
-        return 0 if item is None else int(item["sequence"])
+    async def read_progress(self, chain: ChainKey) -> IndexProgress:
+        return _parse_progress(await self._items.read(_build_progress_id(chain), _INDEX))
 
-    async def add_signatures(self, chain: ChainKey, signatures: Sequence[IndexedSignature], progress: int) -> None:
-        operations: list[Operation] = [("upsert", (_signature_to_item(one),), {}) for one in signatures]
+    async def add_signatures(
+        self, chain: ChainKey, signatures: Sequence[IndexedSignature], progress: IndexProgress
+    ) -> None:
+        operations: list[Operation] = [("upsert", (_signature_to_item(one, chain),), {}) for one in signatures]
         for start in range(0, len(operations), MAX_OPERATIONS):
             await self._items.commit(_INDEX, operations[start : start + MAX_OPERATIONS])
         item_id = _build_progress_id(chain)
 
         def change_item(before: Item | None) -> Item | None:
-            if before is not None and before["sequence"] >= progress:
+            if before is not None and before["sequence"] >= progress.sequence:
                 return None
-            return {**(before or {}), "id": item_id, "place": _INDEX, "sequence": progress}
+            return {**(before or {}), "id": item_id, "place": _INDEX, **progress._asdict()}
 
         await self._items.change(item_id, _INDEX, change_item)
+
+    async def remove_signatures(self, chain: ChainKey, progress: IndexProgress) -> None:
+        # Another process may do the same and then add signatures again. It changes the progress or the ETags first.
+        sql = "SELECT c.id, c._etag FROM c WHERE c.chain = @chain"
+        found = await self._items.query_items(sql, _INDEX, chain=_build_chain_id(chain))
+        stored = await self._items.read(_build_progress_id(chain), _INDEX)
+        if stored is None or _parse_progress(stored) != progress:
+            return
+        for item in found:
+            await self._items.delete(item["id"], _INDEX, etag=item["_etag"])
+        await self._items.delete(stored["id"], _INDEX, etag=stored["_etag"])
 
     async def list_signatures(
         self, signature_filter: SignatureFilter, after: str, limit: int
@@ -131,19 +144,28 @@ def _parse_content(item: Item | None) -> Value | None:
     return value
 
 
-def _signature_to_item(signature: IndexedSignature) -> Item:
+def _parse_progress(item: Item | None) -> IndexProgress:
+    return IndexProgress() if item is None else IndexProgress(item["sequence"], item["hash"])
+
+
+def _signature_to_item(signature: IndexedSignature, chain: ChainKey) -> Item:
     content = json.dumps(dict(signature.content))
     return {
         "id": signature.place,
         "place": _INDEX,
         "sort": signature.place,
+        "chain": _build_chain_id(chain),
         "userId": signature.user_id,
         "content": content,
     }
 
 
 def _build_progress_id(chain: ChainKey) -> str:
-    return f"progress-{_hash_text(f'{chain.target}/{chain.scope_key}')}"
+    return f"progress-{_build_chain_id(chain)}"
+
+
+def _build_chain_id(chain: ChainKey) -> str:
+    return _hash_text(f"{chain.target}/{chain.scope_key}")
 
 
 def _hash_text(text: str) -> str:

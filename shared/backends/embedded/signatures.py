@@ -9,7 +9,7 @@ from typing import Final
 
 from shared.backends.embedded.sqlite import SqliteDatabase, convert_sqlite_errors
 from shared.provenance.ports import ChainKey
-from shared.signatures.ports import Change, IndexedSignature, SignatureFilter, Value
+from shared.signatures.ports import Change, IndexedSignature, IndexProgress, SignatureFilter, Value
 from shared.timestamps import format_rfc3339
 
 SCHEMA = """
@@ -21,15 +21,20 @@ CREATE TABLE IF NOT EXISTS signature_sign_ins (
   name TEXT PRIMARY KEY, changed_at TEXT NOT NULL, content TEXT NOT NULL
 ) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS signature_sign_ins_by_age ON signature_sign_ins (changed_at);
-CREATE TABLE IF NOT EXISTS signatures (
-  place TEXT PRIMARY KEY, user_id TEXT NOT NULL, content TEXT NOT NULL
+CREATE TABLE IF NOT EXISTS listed_signatures (
+  place TEXT PRIMARY KEY, target TEXT NOT NULL, scope TEXT NOT NULL, user_id TEXT NOT NULL, content TEXT NOT NULL
 ) WITHOUT ROWID;
-CREATE INDEX IF NOT EXISTS signatures_by_user ON signatures (user_id, place);
-CREATE TABLE IF NOT EXISTS signature_progress (
-  target TEXT NOT NULL, scope TEXT NOT NULL, sequence INTEGER NOT NULL, PRIMARY KEY (target, scope)
+CREATE INDEX IF NOT EXISTS listed_signatures_by_user ON listed_signatures (user_id, place);
+CREATE INDEX IF NOT EXISTS listed_signatures_by_chain ON listed_signatures (target, scope);
+CREATE TABLE IF NOT EXISTS listed_chains (
+  target TEXT NOT NULL, scope TEXT NOT NULL, sequence INTEGER NOT NULL, hash TEXT NOT NULL, PRIMARY KEY (target, scope)
 ) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS signature_index (id INTEGER PRIMARY KEY CHECK (id = 1), complete_to TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS listed_until (id INTEGER PRIMARY KEY CHECK (id = 1), time TEXT NOT NULL);
+DROP TABLE IF EXISTS signatures;
+DROP TABLE IF EXISTS signature_progress;
+DROP TABLE IF EXISTS signature_index;
 """
+"""Tables of this store. The dropped ones are the index of an earlier version, which is built again from the chains."""
 _RETENTION: Final = timedelta(days=1)
 """Time for which the use of a sign-in is stored; a sign-in that may sign once is at most minutes old."""
 
@@ -90,42 +95,45 @@ class SqliteSignatureIndex:
 
     async def read_indexed_until(self) -> str:
         def select_time(connection: sqlite3.Connection) -> str:
-            row = connection.execute("SELECT complete_to FROM signature_index").fetchone()
+            row = connection.execute("SELECT time FROM listed_until").fetchone()
             return "" if row is None else str(row[0])
 
         with _convert_errors():
             return await self._database.read(select_time)
 
     async def save_indexed_until(self, time: str) -> None:
-        sql = (
-            "INSERT INTO signature_index VALUES (1, ?) "
-            "ON CONFLICT (id) DO UPDATE SET complete_to = max(complete_to, excluded.complete_to)"
-        )
+        sql = "INSERT INTO listed_until VALUES (1, ?) ON CONFLICT (id) DO UPDATE SET time = max(time, excluded.time)"
         with _convert_errors():
             await self._database.write(lambda connection: connection.execute(sql, (time,)))
 
-    async def read_progress(self, chain: ChainKey) -> int:
-        def select_sequence(connection: sqlite3.Connection) -> int:
-            sql = "SELECT sequence FROM signature_progress WHERE target = ? AND scope = ?"
-            row = connection.execute(sql, chain).fetchone()
-            return 0 if row is None else int(row[0])
-
+    async def read_progress(self, chain: ChainKey) -> IndexProgress:
         with _convert_errors():
-            return await self._database.read(select_sequence)
+            return await self._database.read(lambda connection: _select_progress(connection, chain))
 
-    async def add_signatures(self, chain: ChainKey, signatures: Sequence[IndexedSignature], progress: int) -> None:
-        rows = [(one.place, one.user_id, json.dumps(dict(one.content))) for one in signatures]
+    async def add_signatures(
+        self, chain: ChainKey, signatures: Sequence[IndexedSignature], progress: IndexProgress
+    ) -> None:
+        rows = [(one.place, *chain, one.user_id, json.dumps(dict(one.content))) for one in signatures]
         sql = (
-            "INSERT INTO signature_progress VALUES (?, ?, ?) "
-            "ON CONFLICT (target, scope) DO UPDATE SET sequence = max(sequence, excluded.sequence)"
+            "INSERT INTO listed_chains VALUES (?, ?, ?, ?) ON CONFLICT (target, scope) DO UPDATE "
+            "SET sequence = excluded.sequence, hash = excluded.hash WHERE excluded.sequence > sequence"
         )
 
         def insert_rows(connection: sqlite3.Connection) -> None:
-            connection.executemany("INSERT OR REPLACE INTO signatures VALUES (?, ?, ?)", rows)
-            connection.execute(sql, (*chain, progress))
+            connection.executemany("INSERT OR REPLACE INTO listed_signatures VALUES (?, ?, ?, ?, ?)", rows)
+            connection.execute(sql, (*chain, *progress))
 
         with _convert_errors():
             await self._database.write(insert_rows)
+
+    async def remove_signatures(self, chain: ChainKey, progress: IndexProgress) -> None:
+        def delete_rows(connection: sqlite3.Connection) -> None:
+            if _select_progress(connection, chain) == progress:
+                connection.execute("DELETE FROM listed_signatures WHERE target = ? AND scope = ?", chain)
+                connection.execute("DELETE FROM listed_chains WHERE target = ? AND scope = ?", chain)
+
+        with _convert_errors():
+            await self._database.write(delete_rows)
 
     async def list_signatures(
         self, signature_filter: SignatureFilter, after: str, limit: int
@@ -141,7 +149,7 @@ class SqliteSignatureIndex:
                 conditions.append(condition)
                 values.append(value)
         where = " AND ".join(conditions)
-        sql = f"SELECT place, user_id, content FROM signatures WHERE {where} ORDER BY place DESC LIMIT ?"  # noqa: S608  our own names
+        sql = f"SELECT place, user_id, content FROM listed_signatures WHERE {where} ORDER BY place DESC LIMIT ?"  # noqa: S608  our own names
 
         def select_rows(connection: sqlite3.Connection) -> list[IndexedSignature]:
             rows = connection.execute(sql, (*values, limit))
@@ -149,6 +157,13 @@ class SqliteSignatureIndex:
 
         with _convert_errors():
             return await self._database.read(select_rows)
+
+
+def _select_progress(connection: sqlite3.Connection, chain: ChainKey) -> IndexProgress:
+    row = connection.execute(
+        "SELECT sequence, hash FROM listed_chains WHERE target = ? AND scope = ?", chain
+    ).fetchone()
+    return IndexProgress() if row is None else IndexProgress(*row)
 
 
 def _select_refused_attempts(connection: sqlite3.Connection, member: str) -> Value | None:

@@ -1,5 +1,6 @@
 """Tests of the list of all signatures, which comes from an index over the audit chains."""
 
+import sqlite3
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
@@ -20,7 +21,7 @@ from shared.signatures.ports import SignatureFilter
 from shared.timestamps import now
 from tests.unit.shared.provenance.chains import PLATFORM, Ledger, open_ledger
 from tests.unit.shared.provenance.test_amendments import CHAIN
-from tests.unit.shared.provenance.test_signature_checks import SIGNATURE, append_decision, append_decisions
+from tests.unit.shared.provenance.test_signature_checks import SIGNATURE, append_decision, append_decisions, read_export
 
 ALL = SignatureFilter()
 EVENT_ID = f"{SIGNED_EVENT}1"
@@ -109,6 +110,42 @@ async def test_signatures_are_listed_after_the_clocks_were_set_back(
     await append_decisions(signature_lists.ledger, 1)
     listing = ahead if is_forward else signature_lists.open()
     assert len((await listing.list_signatures(ALL, "", 10)).signatures) == 1
+
+
+def remove_last_records(ledger: Ledger, sequence: int) -> None:
+    """Repair the chain: remove the records after a sequence number, and reset the head item."""
+
+    def repair(connection: sqlite3.Connection) -> None:
+        connection.execute("DELETE FROM records WHERE sequence > ?", (sequence,))
+        connection.execute(
+            "UPDATE chains SET (sequence, hash, timestamp) = (SELECT sequence, hash, "
+            "coalesce(json_extract(canonical, '$.ApprovedAt'), json_extract(canonical, '$.AmendedAt')) "
+            "FROM records WHERE sequence = ?)",
+            (sequence,),
+        )
+
+    ledger.tamper(repair)
+
+
+@pytest.mark.parametrize("count", [1, 2])
+@pytest.mark.parametrize("is_listed_between", [True, False])
+async def test_the_list_follows_the_repair_of_a_chain(
+    signature_lists: SignatureLists, count: int, *, is_listed_between: bool
+) -> None:
+    """After the last records of a chain were removed, their signatures are not listed, and new ones are."""
+    ledger, listing = signature_lists.ledger, signature_lists.open()
+    await append_decisions(ledger, 2)
+    first = list((await listing.list_signatures(ALL, "", 10)).signatures)
+    remove_last_records(ledger, 2)
+    if is_listed_between:
+        assert list((await listing.list_signatures(ALL, "", 10)).signatures) == first[1:]
+    await append_decisions(ledger, count)
+    expected = [record["Signature"]["SignedAt"] for record in await read_export(ledger) if "Signature" in record]
+    for one in (listing, signature_lists.open()):
+        page = await one.list_signatures(ALL, "", 10)
+        assert [each.content["SignedAt"] for each in page.signatures] == expected[::-1]
+        assert first[1] in page.signatures
+        assert first[0] not in page.signatures
 
 
 async def test_signatures_of_queries_are_listed(signature_lists: SignatureLists) -> None:

@@ -45,7 +45,7 @@ Verify this bundle without the service, by the command of the client package:
     oi verify-file BUNDLE.zip --key KEY
 
 KEY is the line of /.well-known/oi-checkpoint-key, obtained from another source than this bundle. Without --key, the
-enclosed keys are used. Then the result only means that the bundle agrees with itself, and the exit status is 2.
+enclosed keys are used. Then the result only means that the bundle agrees with itself.
 
 SHA-256 of the other files:
 """

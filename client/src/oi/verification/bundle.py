@@ -131,7 +131,7 @@ def _report_enclosed_keys(keys: Sequence[VerifierKey], result: BundleResult) -> 
     for key in keys:
         name = f"{key.name} of {VERIFIER_KEY}" if key.name else f"of {KEY_SET}"
         result.lines.append(f"enclosed key {name}, SHA-256 {key.fingerprint}: key not independently confirmed")
-    result.undecided.append(
+    result.lines.append(
         "anyone can make a bundle that agrees with its own keys; pass the verifier key from another source with --key"
     )
 

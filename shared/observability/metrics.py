@@ -49,7 +49,7 @@ INSTRUMENTS: Final[Mapping[str, Instrument]] = {
     "workspace.alerts.failures": Instrument(
         "counter", "{failure}", "Evaluations or notifications of alerts that the stores prevented."
     ),
-    "workspace.background.runs": Instrument("counter", "{run}", "Runs of background jobs that completed."),
+    "workspace.background.runs": Instrument("counter", "{run}", "Runs of background jobs that ended without an error."),
     "workspace.background.failures": Instrument("counter", "{run}", "Runs of background jobs that failed."),
     "workspace.imports.rows": Instrument("counter", "{row}", "Rows of imports that were read."),
     "workspace.downloads.parts": Instrument("counter", "{part}", "Parts of cold downloads that were converted."),

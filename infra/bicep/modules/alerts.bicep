@@ -39,7 +39,7 @@ var searches = [
     text: 'An audit chain does not verify.'
     severity: 0
     // Metrics are never sampled. The log line counts as well, because a process sends no metric in its first seconds.
-    query: 'union (AppMetrics | where Name == "workspace.chain.broken"), (AppTraces | where Message has "an audit chain is broken")'
+    query: 'union (AppMetrics | where Name == "workspace.chain.broken" and Sum > 0), (AppTraces | where Message has "an audit chain is broken")'
     threshold: 0
     minutes: 5
   }

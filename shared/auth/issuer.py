@@ -143,9 +143,6 @@ class TokenIssuer:
         await self._end_grants(caller, token_id)
         await self._store.revoke_token(token_id, self._runtime.now())
         self._credentials.invalidate()
-        # Again, because a consent may have been stored before the token was revoked, but after the first search. The
-        # first search is necessary, because a caller whose token is revoked cannot repeat an interrupted request.
-        await self._end_grants(caller, token_id)
         # The append id contains the token id, so that a retry after a failure completes the record without a duplicate.
         await self._audit.record(
             caller.member_id,
@@ -156,6 +153,10 @@ class TokenIssuer:
             before={"principal": principal},
             after={"madeWith": caller.describe_credential()},
         )
+        # Again, because a consent may have been stored before the token was revoked, but after the first search. A
+        # caller whose token is revoked cannot repeat an interrupted request. So the first search is necessary, and the
+        # event is recorded before this search, which can fail.
+        await self._end_grants(caller, token_id)
 
     async def _end_grants(self, caller: Principal, token_id: str) -> None:
         if self._grants is not None:

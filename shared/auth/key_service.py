@@ -174,9 +174,6 @@ class ApiKeys:
         await self._end_grants(caller, key_id)
         await self._store.revoke_key(key_id, self._runtime.now())
         self._credentials.invalidate()
-        # Again, because a consent may have been stored before the key was revoked, but after the first search. The
-        # first search is necessary, because a caller whose key is revoked cannot repeat an interrupted request.
-        await self._end_grants(caller, key_id)
         # The append id contains the key id, so that a retry after a failure completes the record without a duplicate.
         await self._audit.record(
             caller.member_id,
@@ -187,6 +184,10 @@ class ApiKeys:
             before={"principal": key.principal},
             after={"madeWith": caller.describe_credential()},
         )
+        # Again, because a consent may have been stored before the key was revoked, but after the first search. A
+        # caller whose key is revoked cannot repeat an interrupted request. So the first search is necessary, and the
+        # event is recorded before this search, which can fail.
+        await self._end_grants(caller, key_id)
 
     async def _end_grants(self, caller: Principal, key_id: str) -> None:
         if self._grants is not None:

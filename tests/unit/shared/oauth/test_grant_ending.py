@@ -1,5 +1,6 @@
 """Tests of how grants end: by a removed client, by a revoked credential, and after an interruption."""
 
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from decimal import Decimal
 
@@ -7,7 +8,7 @@ import pytest
 
 from shared.auth.ports import IssuedToken
 from shared.errors import WorkspaceError
-from shared.oauth.grants import EndReason
+from shared.oauth.grants import EndReason, Grant
 from shared.oauth.parameters import Parameters
 from tests.unit.shared.oauth.conftest import MEMBER, Server, check_invalid_grant
 
@@ -94,6 +95,31 @@ async def test_a_consent_that_is_stored_during_the_revocation_ends(
         await oauth_server.issuer.revoke(oauth_server.build_caller(), "token")
     assert oauth_server.list_end_reasons() == ["credentialRevoked"]
     await check_invalid_grant(oauth_server.redeem(codes[0]))
+
+
+@pytest.mark.parametrize("kind", ["key", "token"])
+async def test_a_revocation_is_recorded_although_the_second_search_fails(
+    oauth_server: Server, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    """The event of a revocation is recorded before the second search for consents, because this search can fail."""
+    issued = await oauth_server.api_keys.issue_without_rights_check("test", MEMBER, "k")
+    minted = await oauth_server.issuer.issue_token(oauth_server.build_caller(issued.key.key_id), None, None)
+    search = oauth_server.store.list_grants_of_credential
+
+    async def fail_after_revocation(credential_id: str) -> Sequence[Grant]:
+        if await oauth_server.credential_store.is_revoked(credential_id):
+            raise ConnectionError(credential_id)
+        return await search(credential_id)
+
+    monkeypatch.setattr(oauth_server.store, "list_grants_of_credential", fail_after_revocation)
+    revoke, revoked_id, expected = (
+        (oauth_server.api_keys.revoke, issued.key.key_id, "ApiKey.Revoked")
+        if kind == "key"
+        else (oauth_server.issuer.revoke, minted.token_id, "Token.Revoked")
+    )
+    with pytest.raises(ConnectionError):
+        await revoke(oauth_server.build_caller(), revoked_id)
+    assert oauth_server.trail[-1]["ActionType"] == expected
 
 
 async def test_the_revocation_of_an_ancestor_ends_the_grant(oauth_server: Server) -> None:

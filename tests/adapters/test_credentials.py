@@ -169,6 +169,7 @@ async def test_a_revoked_credential_gets_no_new_token_or_key(open_store: Opener)
     await store.revoke_token("x", AT)
     for number, parent in enumerate((KEY.key_id, "a", "b", "x", "y")):
         assert (await catch_error(other.add_token(build_token(f"new{number}", parent)))).kind is Kind.UNAUTHENTICATED
+        assert await other.find_token(f"new{number}") is None
         made = replace(KEY, key_id=f"KEY0000{number}")
         assert (await catch_error(other.add_key(made, parent))).kind is Kind.UNAUTHENTICATED
         assert await other.is_revoked(parent)

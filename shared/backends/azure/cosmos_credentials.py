@@ -7,7 +7,7 @@ is one item in a separate partition, which expires with the grant.
 
 A token and the revocation of its parent are in separate partitions, so no transaction contains both:
 
-- ``add_token`` stores the token (S) and then checks whether the parent is revoked (C).
+- ``add_token`` stores the token (S) and then checks whether the parent is revoked (C). It deletes a rejected token.
 - A revocation stores the revocation of the parent (R) and then searches for tokens of the parent (F).
 
 If R precedes C, ``add_token`` rejects the token. Otherwise C precedes R, so that S precedes F, and the revocation finds
@@ -103,7 +103,10 @@ class CosmosCredentialStore:
     async def add_token(self, token: IssuedToken) -> None:
         if await self._items.put_if_unchanged(None, _token_to_item(token, self._runtime.now())) is None:
             raise self._items.build_unavailable_error()
-        await self._require_not_revoked(token.parent)
+        if token.parent and await self.is_revoked(token.parent):
+            # A revocation would search again each time that it finds a new token, also a rejected one.
+            await self._items.delete(_TOKEN, _build_token_partition_key(token.token_id))
+            raise build_revoked_credential_error()
 
     async def find_token(self, token_id: str) -> IssuedToken | None:
         item = await self._items.read(_TOKEN, _build_token_partition_key(token_id))
@@ -125,15 +128,20 @@ class CosmosCredentialStore:
         """Revoke a credential and its descendants, until a search after the last revocation finds no new descendant.
 
         ``key`` is the id of the key's item, and ``own`` contains the token; both are empty if there is none.
+
+        Raises:
+            WorkspaceError: UNAVAILABLE if new descendants were added during each of the searches; those that were found
+                are revoked.
         """
         revoked: set[str] | None = None
-        while True:
+        for _ in range(ATTEMPTS):
             tokens = [*own, *await self._find_descendant_tokens([credential_id])]
             found = {token.token_id for token in tokens}
             if revoked is not None and found <= revoked:
                 return
             await self._revoke_key_and_tokens(key, tokens, at)
             revoked = found
+        raise self._items.build_unavailable_error()
 
     async def _find_descendant_tokens(self, parents: Sequence[str]) -> list[IssuedToken]:
         """Find the retained tokens that were issued for these tokens or keys, directly or through other tokens."""

@@ -32,8 +32,7 @@ CACHED_TOKENS = 10_000
 RELOAD_SECONDS = 1.0
 _NO_SALT, _NO_DIGEST = bytes(16), bytes(32)
 _BAD_KEY = "The API key is not valid."
-_ENDED = "The token ended when its member was disabled or got another account; request a new token."
-_ENTRA_ENDED = "The token ended when its member was disabled; request a new token."
+_ENDED = "The token ended when its member was disabled; request a new token."
 
 _LOG = logs.get_logger("auth")
 
@@ -277,8 +276,8 @@ class Authenticator:
         member = entra.find_member(team.members.values(), claims)
         if member is None or not member.enabled:
             raise build_unauthenticated_error("The account is not an enabled member of this workspace.")
-        if team.has_entra_token_ended(member.id, entra.get_latest_issue_time(claims)):
-            raise build_unauthenticated_error(_ENTRA_ENDED)
+        if team.is_before_cutoff(member.id, entra.get_latest_issue_time(claims)):
+            raise build_unauthenticated_error(_ENDED)
         sign_in = sign_in_from_entra_claims(claims)
         if not member.service:
             self.lacks_entra_time = sign_in.at is None

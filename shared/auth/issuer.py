@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from decimal import Decimal
 
 from shared.auth.audit import AccessAudit
-from shared.auth.ports import Credentials, CredentialStore, DelegatedGrants, Directory, IssuedToken, Team
+from shared.auth.ports import Credentials, CredentialStore, DelegatedGrants, Directory, IssuedToken
 from shared.auth.principals import CredentialKind, Principal
 from shared.auth.rights import AccessRight
 from shared.auth.sign_ins import build_api_key_sign_in
@@ -69,8 +69,7 @@ class TokenIssuer:
 
         Raises:
             WorkspaceError: INVALID naming ``minutes`` or ``scopes``; FORBIDDEN ``DELEGATED_TOKEN``; UNAUTHENTICATED if
-                the caller's credential was revoked in the meantime; UNAVAILABLE ``CREDENTIALS_UNAVAILABLE`` in the
-                first seconds after the member got another account.
+                the caller's credential was revoked in the meantime.
         """
         caller.require_not_delegated()
         issued_at = self._runtime.now()
@@ -81,7 +80,6 @@ class TokenIssuer:
         rights = caller.rights if scopes is None else _select_rights(caller, scopes)
         team = await self._directory.get_team()
         token_id = build_token_id(self._runtime, issued_at)
-        _require_token_is_valid_from_start(team, caller.member_id, token_id, issued_at)
         claims = Claims(
             *(token_id, caller.identity, caller.member_id, team.workspace, rights, expires_at),
             binding=caller.binding,
@@ -163,23 +161,6 @@ class TokenIssuer:
     async def _end_grants(self, caller: Principal, token_id: str) -> None:
         if self._grants is not None:
             await self._grants.end_grants_of_credential(token_id, caller.member_id, caller.describe_credential())
-
-
-def _require_token_is_valid_from_start(team: Team, member_id: str, token_id: str, issued_at: datetime) -> None:
-    """Raise an error while tokens of the member are refused, shortly after the member got another account.
-
-    Raises:
-        WorkspaceError: UNAVAILABLE ``CREDENTIALS_UNAVAILABLE``, with the seconds until tokens are valid.
-    """
-    cutoff = team.find_service_token_cutoff(member_id)
-    if cutoff is None or not team.has_token_ended(member_id, token_id):
-        return
-    raise WorkspaceError(
-        Kind.UNAVAILABLE,
-        "CREDENTIALS_UNAVAILABLE",
-        "The member just got another account; request the token again after the stated time.",
-        retryAfter=int((cutoff - issued_at).total_seconds()) + 1,
-    )
 
 
 def _compute_expiry(caller: Principal, minutes: Decimal | None, issued_at: datetime) -> datetime:

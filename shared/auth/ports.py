@@ -63,13 +63,10 @@ class CredentialCutoff:
         keys: time of the member's last removal; API keys created before it are invalid. None if there is no such time.
         tokens: time at which the member was last disabled, enabled or removed; tokens of the service and of Entra ID
             that were issued before it are invalid. None if there is no such time.
-        service_tokens: time shortly after the member last got another account; tokens of the service that were issued
-            before it are invalid. An Entra ID token names its account, so it needs no such time. None if there is none.
     """
 
     keys: datetime | None = None
     tokens: datetime | None = None
-    service_tokens: datetime | None = None
 
 
 NO_CUTOFF: Final = CredentialCutoff()
@@ -96,18 +93,12 @@ class Team:
     max_sign_in_age: int | None = None
 
     def has_token_ended(self, member_id: str, token_id: str) -> bool:
-        """Return whether a token ended because its owner was disabled, enabled, removed or relinked after its issue."""
-        cutoff = self.find_service_token_cutoff(member_id)
+        """Return whether a token ended because its owner was disabled, enabled or removed after it was issued."""
         # Ids without a time are from before the first cutoff could be stored.
-        return cutoff is not None and (read_issue_time(token_id) or _EARLIEST) <= cutoff
+        return self.is_before_cutoff(member_id, read_issue_time(token_id) or _EARLIEST)
 
-    def find_service_token_cutoff(self, member_id: str) -> datetime | None:
-        """Return the time until which tokens of the service are invalid; None if there is no such time."""
-        cutoffs = self.cutoffs.get(member_id, NO_CUTOFF)
-        return max((at for at in (cutoffs.tokens, cutoffs.service_tokens) if at is not None), default=None)
-
-    def has_entra_token_ended(self, member_id: str, issued_at: datetime) -> bool:
-        """Return whether the Entra ID tokens of a member that were issued at this time have ended."""
+    def is_before_cutoff(self, member_id: str, issued_at: datetime) -> bool:
+        """Return whether a member's tokens that were issued at this time have ended."""
         cutoff = self.cutoffs.get(member_id, NO_CUTOFF).tokens
         return cutoff is not None and issued_at <= cutoff
 

@@ -52,13 +52,10 @@ class MemberState(Model):
 
     Attributes:
         tokens_valid_from: time at which the member was last disabled or enabled; earlier tokens stay invalid.
-        service_tokens_valid_from: time shortly after the object id of the member in Entra ID was last set, changed or
-            removed; earlier tokens of the service stay invalid, but not those of Entra ID.
         retired_at: time of the last removal; earlier API keys and tokens stay invalid.
     """
 
     tokens_valid_from: Instant | None = Field(None, alias="tokensValidFrom")
-    service_tokens_valid_from: Instant | None = Field(None, alias="serviceTokensValidFrom")
     retired_at: Instant | None = Field(None, alias="retiredAt")
 
 

@@ -115,7 +115,6 @@ def _build_credential_cutoffs(catalog: Catalog) -> dict[str, CredentialCutoff]:
         key: CredentialCutoff(
             keys=state.retired_at,
             tokens=max((at for at in (state.tokens_valid_from, state.retired_at) if at is not None), default=None),
-            service_tokens=state.service_tokens_valid_from,
         )
         for key, state in states.items()
     }

@@ -1,6 +1,5 @@
 """Rules for names and ids: no look-alikes, and no characters that change the display of the surrounding text."""
 
-import string
 import unicodedata
 from collections.abc import Collection, Iterable
 from difflib import get_close_matches
@@ -22,15 +21,9 @@ _BLANK: Final = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0")
 _VARIATIONS: Final = frozenset((*range(0x180B, 0x1810), *range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0)))
 """Variation selectors, which only change the form of the previous character."""
 
-_ASCII_LOWER: Final = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)
 _EAST_ASIAN: Final = frozenset({"BOPOMOFO", "CJK", "HANGUL", "HIRAGANA", "KATAKANA", "KATAKANA-HIRAGANA"})
 # A regular expression can state only a part of the rules; it is shown in the OpenAPI document.
 _PATTERN: Final = r"^[^\s\x00-\x1f\x7f-\x9f]([^\x00-\x1f\x7f-\x9f]*[^\s\x00-\x1f\x7f-\x9f])?$"
-
-
-def lower_ascii(text: str) -> str:
-    """Convert the ASCII letters of a text to lower case; Unicode's case folding would make different names equal."""
-    return text.translate(_ASCII_LOWER)
 
 
 def find_name_error(text: str) -> str | None:

@@ -1,12 +1,10 @@
 """Tests of issuing and revoking tokens and API keys."""
 
-from dataclasses import replace
 from datetime import timedelta
 from decimal import Decimal
 
 import pytest
 
-from shared.auth.ports import CredentialCutoff
 from shared.auth.principals import CredentialKind
 from shared.auth.rights import AccessRight, Role
 from shared.errors import MAX_LISTED, Kind
@@ -144,22 +142,6 @@ async def test_at_most_a_thousand_invalid_scopes_are_listed(auth_workspace: Work
     error = await catch_error(auth_workspace.issuer.issue_token(build_caller(EDITOR.id, Role.EDITOR), None, scopes))
     listed: list[dict[str, str]] = error.members["errors"]  # type: ignore[assignment]
     assert [failing["field"] for failing in listed] == [*["scopes"] * MAX_LISTED, "..."]
-
-
-async def test_no_token_is_issued_that_is_already_refused(auth_workspace: Workspace) -> None:
-    """Shortly after a member got another account, a token is refused with the time until tokens are valid again."""
-    cutoff = now() + timedelta(seconds=10)
-    team = auth_workspace.team_now
-    auth_workspace.team_now = replace(team, cutoffs={EDITOR.id: CredentialCutoff(service_tokens=cutoff)})
-    caller = build_caller(EDITOR.id, Role.EDITOR)
-    error = await catch_error(auth_workspace.issuer.issue_token(caller, None, None))
-    assert (error.kind, error.code) == (Kind.UNAVAILABLE, "CREDENTIALS_UNAVAILABLE")
-    assert error.members["retryAfter"] in range(1, 11)
-    assert auth_workspace.trail == []
-    cutoff = now() - timedelta(seconds=1)
-    auth_workspace.team_now = replace(team, cutoffs={EDITOR.id: CredentialCutoff(service_tokens=cutoff)})
-    minted = await auth_workspace.issuer.issue_token(caller, None, None)
-    assert (await auth_workspace.authenticator(f"Bearer {minted.token}", KEYS)).member_id == EDITOR.id
 
 
 async def test_a_credential_that_was_revoked_meanwhile_gets_no_token(auth_workspace: Workspace) -> None:

@@ -45,15 +45,6 @@ def test_tokens_from_before_the_cutoff_have_ended(issued_at: datetime, *, has_en
     assert not team.has_token_ended("bob", token_id)
 
 
-@pytest.mark.parametrize("other", [AT - HOUR, AT, None])
-def test_a_changed_account_ends_only_tokens_of_the_service(other: datetime | None) -> None:
-    """The time of another account ends tokens of the service, and never Entra ID tokens, which name their account."""
-    team = Team("plant-a", {}, audited=True, cutoffs={"ann": CredentialCutoff(tokens=other, service_tokens=AT)})
-    assert team.has_token_ended("ann", build_token_id(SYSTEM_RUNTIME, AT))
-    assert not team.has_token_ended("ann", build_token_id(SYSTEM_RUNTIME, AT + HOUR))
-    assert team.has_entra_token_ended("ann", AT) is (other == AT)
-
-
 def test_tokens_without_a_time_of_issue_have_ended() -> None:
     """A token whose id contains no time of issue has ended if its member has a cutoff."""
     team = Team("plant-a", {}, audited=True, cutoffs={"ann": CredentialCutoff(tokens=AT)})

@@ -9,7 +9,7 @@ import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from functools import cache
 from typing import Any, Final
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 import azure.functions as func
 from werkzeug.datastructures import Headers
@@ -126,12 +126,13 @@ def _split_url(url: str, host: str) -> tuple[str, str]:
 
 
 def _encode_parameters(path: str, route: str, values: Mapping[str, str]) -> str:
-    """Return the path of a URL in which the parameters of the route are encoded from the host's values.
+    """Return the path of a URL in which parameters that contradict the host's values are encoded from these values.
 
-    The host decodes the path of a request once and builds the URL from it, but does not encode a percent sign before
-    two hexadecimal digits (``ToRpcHttp`` of Azure/azure-functions-host, ``PathString.ToUriComponent``). So ``%20`` and
-    ``%2520`` of a request give the same URL, and only the values of the parameters differ. The host never decodes an
-    escaped slash; it counts as a slash unless the values of the parameter cannot contain one.
+    The local host passes the URL on as sent. The host on Azure decodes the path of a request once and builds the URL
+    from it, but does not encode a percent sign before two hexadecimal digits (``ToRpcHttp`` of
+    Azure/azure-functions-host, ``PathString.ToUriComponent``). So ``%20`` and ``%2520`` of a request give the same URL,
+    and only the values of the parameters differ. That host never decodes an escaped slash, so ``%2F`` and ``%252F``
+    also give the same value; it counts as a slash unless the values of the parameter cannot contain one.
     """
     if "{" not in route:
         return path
@@ -141,7 +142,9 @@ def _encode_parameters(path: str, route: str, values: Mapping[str, str]) -> str:
         # The host omits the parameter for the rest of the path if the rest is empty.
         if parameter is not None and parameter[2] in values:
             end = None if parameter[1] else position + 1
-            segments[position:end] = [_encode_value(parameter[2], values[parameter[2]], "/" if parameter[1] else "")]
+            value = values[parameter[2]]
+            if unquote("/".join(segments[position:end])) != value:
+                segments[position:end] = [_encode_value(parameter[2], value, "/" if parameter[1] else "")]
     return "/".join(segments)
 
 

@@ -18,7 +18,7 @@ from local.http_server.admin import Admin
 from local.http_server.error_replies import build_error_reply, choose_request_id
 from local.http_server.files import Files
 from local.http_server.request_head import check_host, check_single_idempotency_key, check_target
-from local.http_server.routes import RouteMatch, RouteTable, decode_path, encode_path
+from local.http_server.routes import RouteMatch, RouteTable
 from local.http_server.uploads import UploadInterruptedError
 from local.sign_in.exchange import PATH as SIGN_IN
 from local.sign_in.exchange import SignInExchange
@@ -150,10 +150,11 @@ class HttpApp:
             return _build_webhook_response(await self._webhooks.handle(scope, raw_path, body))
         if self._sign_in is not None and raw_path == SIGN_IN:
             return _build_sign_in_response(await self._sign_in.handle(scope["method"], body), client_request_id)
-        path = decode_path(raw_path)
         async with self._admit_request(raw_path):
-            match = self._match_route(path, scope["method"])
-            return await _invoke_function(match, _build_trigger_request(scope, path, match, body), client_request_id)
+            match = self._match_route(raw_path, scope["method"])
+            return await _invoke_function(
+                match, _build_trigger_request(scope, raw_path, match, body), client_request_id
+            )
 
     def _admit_request(self, raw_path: str) -> AbstractAsyncContextManager[None]:
         # The app also sheds load; a rejection here avoids the cost of an invocation.
@@ -161,8 +162,8 @@ class HttpApp:
             return nullcontext()
         return self._load_shedder.admit(raw_path)
 
-    def _match_route(self, path: str, method: str) -> RouteMatch:
-        match = self._routes.match(path, method)
+    def _match_route(self, raw_path: str, method: str) -> RouteMatch:
+        match = self._routes.match(raw_path, method)
         if match is None:
             raise WorkspaceError(Kind.NOT_FOUND, "ROUTE_NOT_FOUND", "Route not found.")
         return match
@@ -237,7 +238,7 @@ def _build_body_too_large_error() -> WorkspaceError:
     return WorkspaceError(Kind.TOO_LARGE, "BODY_TOO_LARGE", f"The body must not exceed {MAX_BODY_BYTES} bytes.")
 
 
-def _build_trigger_request(scope: Message, path: str, match: RouteMatch, body: bytes) -> RpcHttp:
+def _build_trigger_request(scope: Message, raw_path: str, match: RouteMatch, body: bytes) -> RpcHttp:
     headers = _join_repeated_headers(scope["headers"])
     if headers.pop("transfer-encoding", None) is not None:
         # The server has decoded the chunks (RFC 9112 section 7.1.3).
@@ -246,7 +247,7 @@ def _build_trigger_request(scope: Message, path: str, match: RouteMatch, body: b
     host = headers.get("host") or "{}:{}".format(*scope["server"])
     return RpcHttp(
         method=scope["method"],
-        url=f"{scope['scheme']}://{host}{encode_path(path)}{'?' if query else ''}{query}",
+        url=f"{scope['scheme']}://{host}{raw_path}{'?' if query else ''}{query}",
         headers=headers,
         params=match.parameters,
         query=_join_repeated_parameters(query) if query else {},

@@ -1,49 +1,15 @@
-"""Route table with the precedence of ASP.NET Core, and the paths that the Functions host on Azure passes to an app.
-
-Literal segments take precedence over mixed ones, mixed ones over parameters, and parameters over catch-all.
-"""
+"""Route table with the precedence of ASP.NET Core: literal segments before mixed ones, parameters and catch-all."""
 
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Final
-from urllib.parse import quote, unquote
+from urllib.parse import unquote
 
 from local.errors import StartError
 from local.host.worker import LoadedFunction
-from shared.errors import invalid
 
 _PLACEHOLDER = re.compile(r"\{([^{}]*)\}")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
-_ESCAPED_SLASH = re.compile(r"%(2[Ff])")
-_ESCAPED = re.compile(r"(%[0-9A-Fa-f]{2})")
-_PATH_CHARACTERS: Final = "/!$&'()*+,:;=@"
-"""Characters that a path of a URL contains as they are, except letters, digits, ``-``, ``.``, ``_`` and ``~``."""
-
-
-def decode_path(raw_path: str) -> str:
-    """Decode the path of a request once, except for an escaped slash, as Kestrel's ``UrlDecoder`` does.
-
-    Raises:
-        WorkspaceError: INVALID_REQUEST if the decoded bytes are not UTF-8; Kestrel leaves them encoded.
-    """
-    if "%" not in raw_path:
-        return raw_path
-    try:
-        return unquote(_ESCAPED_SLASH.sub(r"%25\1", raw_path), errors="strict")
-    except UnicodeDecodeError:
-        raise invalid("path", "percent-encoded characters must be UTF-8") from None
-
-
-def encode_path(path: str) -> str:
-    """Encode a decoded path for a URL as ASP.NET Core's ``PathString.ToUriComponent`` does.
-
-    A percent sign before two hexadecimal digits is not encoded again, so ``%2520`` and ``%20`` of a request give the
-    same URL.
-    """
-    parts = _ESCAPED.split(path)
-    parts[::2] = [quote(part, _PATH_CHARACTERS) for part in parts[::2]]
-    return "".join(parts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,12 +68,13 @@ class RouteTable:
             node = _find_or_add_child(node, segment, names, route)
         _append_route(node.routes, _Route(function, methods, tuple(names)), route)
 
-    def match(self, path: str, method: str) -> RouteMatch | None:
-        """Find the function for a path from ``decode_path`` and an HTTP method; return None if no route matches.
+    def match(self, raw_path: str, method: str) -> RouteMatch | None:
+        """Find the function for a percent-encoded path and an HTTP method; return None if no route matches.
 
-        Letter case and a trailing slash are ignored, but the value of a catch-all parameter contains the slash.
+        Path segments are percent-decoded. Letter case and a trailing slash are ignored, but the value of a catch-all
+        parameter contains the slash.
         """
-        segments = path[1:].split("/")
+        segments = [unquote(segment) for segment in raw_path[1:].split("/")]
         for route, values in _iterate_matching_routes(self._root, segments, 0, ()):
             if not route.methods or method in route.methods:
                 return RouteMatch(route.function, dict(zip(route.names, values, strict=True)))

@@ -84,28 +84,13 @@ def send_raw_request(url: str, request: bytes) -> bytes:
         return answer
 
 
-def test_a_function_gets_the_path_that_azure_gives_it(host: Any, http: httpx.Client) -> None:
-    """The URL does not distinguish an encoded percent sign from an escape; the route parameters do."""
-    seen = http.get(f"{host.url}/echo/a%2520b/%25E4?q=%2520").json()
-    assert seen["url"] == f"{host.url}/echo/a%20b/%E4?q=%2520"
-    assert seen["route"] == {"name": "a%20b", "rest": "%E4"}
-
-
-def test_a_path_that_is_not_utf_8_gets_400(host: Any) -> None:
-    """A path whose decoded bytes are not UTF-8 gets a problem document that names the path."""
-    answer = send_raw_request(host.url, b"GET /any/%ff HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
-    head, _, body = answer.partition(b"\r\n\r\n")
-    assert head.startswith(b"HTTP/1.1 400 ")
-    assert [each["field"] for each in json.loads(body)["errors"]] == ["path"]
-
-
 def test_function_sees_the_request_as_sent(host: Any, http: httpx.Client) -> None:
     """The function gets method, URL, headers, parameters and body unchanged."""
-    url = f"{host.url}/echo/a%20b%2Fc/x%C3%A9/y?q=1&q=2&empty=&p=%2B+"
+    url = f"{host.url}/echo/a%20b%2Fc%252F/x%C3%A9/y%2520?q=1&q=2&empty=&p=%2B+"
     seen = http.post(url, content=b"\x00\xff", headers=[("X-Twice", "1"), ("X-Twice", "2")]).json()
     assert seen["method"] == "POST"
     assert seen["url"] == url
-    assert seen["route"] == {"name": "a b%2Fc", "rest": "xé/y"}
+    assert seen["route"] == {"name": "a b/c%2F", "rest": "xé/y%20"}
     assert seen["params"] == {"q": "1,2", "p": "+ "}
     assert seen["headers"]["x-twice"] == "1,2"
     assert seen["body"] == "00ff"

@@ -45,8 +45,6 @@ def find_id_error(text: str) -> str | None:
     """Return an error message for an id that breaks a rule for ids in URLs; None if it is valid."""
     if text in {".", ".."}:
         return "must not be . or .., which clients remove from an address"
-    if "%2f" in text.lower():
-        return "must not contain %2F, which the service cannot distinguish from a slash in an address"
     return find_name_error(text)
 
 

@@ -198,13 +198,38 @@ def test_pages_of_an_item_list_contain_each_item_once(admin: httpx.Client, kind:
         assert check_failing_fields(admin.get(f"/oi-api/{kind}?{bad}")) == [bad.partition("=")[0]]
 
 
-@pytest.mark.parametrize("key", ["a/b", "a+b c", "müller@t", "数@t", "100%", "?#&", "a%20b", "%25E4"])
+@pytest.mark.parametrize("key", ["a/b", "a+b c", "müller@t", "数@t", "100%", "?#&", "a%20b", "%25E4", "a%2Fb"])
 def test_member_ids_are_percent_encoded(admin: httpx.Client, key: str) -> None:
     """A member id may contain characters that have a meaning in URLs, if the client percent-encodes them."""
     created = put_definition(admin, "team", key)
     assert (created.status_code, created.json()["id"]) == (201, key)
     assert admin.get(build_path("team", key)).json()["id"] == key
     assert admin.delete(build_path("team", key)).status_code == 204
+
+
+def test_an_escaped_slash_in_a_member_id_is_not_a_slash(admin: httpx.Client) -> None:
+    """The members `p/q` and `p%2Fq` are two members, and a change of one does not affect the other."""
+    for key in ("p/q", "p%2Fq"):
+        assert put_definition(admin, "team", key, name=key).status_code == 201
+    assert admin.delete("/oi-api/team/p%252Fq").status_code == 204
+    assert admin.get("/oi-api/team/p%2Fq").json()["name"] == "p/q"
+    assert admin.delete("/oi-api/team/p%2Fq").status_code == 204
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status"),
+    [
+        ("GET", "/oi-api/%FF", 404),
+        ("GET", "/workspace/api/keys/jwt/%ff", 405),
+        ("GET", "/oi-api/connections/%FF", 401),
+        ("POST", "/v1/%FF/graphql", 401),
+    ],
+)
+def test_a_path_that_is_not_utf_8_is_checked_last(admin: httpx.Client, method: str, path: str, status: int) -> None:
+    """A path that is not UTF-8 gets 400 only after the checks of route, method and credential."""
+    anonymous = {"Authorization": ""}
+    assert admin.request(method, path, headers=anonymous).status_code == status
+    assert check_failing_fields(admin.get("/oi-api/connections/%FF")) == ["path"]
 
 
 @pytest.mark.parametrize("encoded", ["%2E", "%2e%2e", "%2E."])

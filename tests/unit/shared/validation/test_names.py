@@ -50,12 +50,12 @@ def test_names_in_look_alike_forms_are_rejected(name: str, rule: str) -> None:
 
 @pytest.mark.parametrize(
     ("text", "rule"),
-    [(".", "must not be ."), ("..", "must not be ."), ("a%2fb", "%2F"), ("%2F", "%2F"), ("a\n", "U+000A")],
+    [(".", "must not be ."), ("..", "must not be ."), ("a\n", "U+000A")],
 )
 def test_ids_that_an_address_cannot_contain_are_rejected(text: str, rule: str) -> None:
-    """An id that clients or hosts change in the path of a URL is rejected; a slash and other escapes are allowed."""
+    """An id that clients change in the path of a URL is rejected; a slash and escapes are allowed."""
     assert rule in str(find_id_error(text))
-    assert find_id_error("a/b %20%25") is None
+    assert find_id_error("a/b %20%25%2F") is None
 
 
 @given(st.text(max_size=20))

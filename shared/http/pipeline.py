@@ -147,8 +147,6 @@ class RequestPipeline:
             async with self._wait_for_admission(request):
                 if known_principal is None:
                     size_limits.check_request_size(request)
-                    if match.operation.takes_body:
-                        size_limits.check_body_received(request)
                 caller = await self._authenticate_caller(match.operation, request, known_principal)
                 # A nested request of another interface was counted when its outer request arrived.
                 limits = None if known_principal is not None or caller is ANONYMOUS else self._limits

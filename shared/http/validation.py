@@ -26,6 +26,7 @@ from shared.http.operations import Call, NoQuery, Operation, RawBody, StrictBody
 from shared.http.size_limits import (
     build_body_too_large_error,
     build_unsupported_encoding_error,
+    check_body_received,
     decode_body,
     read_encodings,
 )
@@ -80,11 +81,13 @@ async def build_call_from_request(
         runtime: runs slow work in threads.
 
     Raises:
-        WorkspaceError: TOO_LARGE ``BODY_TOO_LARGE``; UNKNOWN_ENCODING; INVALID ``BODY_NOT_DECODABLE``; or INVALID with
-            a list of all invalid parameters and properties. The code of the INVALID error is ``VERSION_UNKNOWN`` if the
-            API version is unknown, ``BODY_NOT_JSON`` if the body is not JSON, ``INVALID_REQUEST`` if a model rejects
-            the request, and else the code of the operation's check.
+        WorkspaceError: LENGTH_REQUIRED; TOO_LARGE ``BODY_TOO_LARGE``; UNKNOWN_ENCODING; INVALID ``BODY_NOT_DECODABLE``;
+            or INVALID with a list of all invalid parameters and properties. The code of the INVALID error is
+            ``VERSION_UNKNOWN`` if the API version is unknown, ``BODY_NOT_JSON`` if the body is not JSON,
+            ``INVALID_REQUEST`` if a model rejects the request, and else the code of the operation's check.
     """
+    if operation.takes_body:
+        check_body_received(request)
     limit = dict(operation.form_limits).get(request.media_type, operation.body_limit)
     if len(request.body) > limit:
         raise build_body_too_large_error(limit)

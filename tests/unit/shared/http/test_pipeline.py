@@ -150,10 +150,28 @@ async def test_checks_run_in_the_documented_order(
 
 async def test_a_chunked_body_that_the_host_dropped_is_an_error() -> None:
     """An operation with a body does not run if the body was sent in chunks and is missing; others ignore the header."""
-    reply, value = await send_request("POST", "/sign", transfer_encoding="chunked")
+    reply, value = await send_request("POST", "/things/x", transfer_encoding="chunked")
     assert (reply.status, value["code"]) == (411, "LENGTH_REQUIRED")
     reply, _ = await send_request("GET", "/public", transfer_encoding="chunked")
     assert reply.status == 200
+
+
+@pytest.mark.parametrize(
+    ("target", "token", "status", "code"),
+    [
+        ("/nowhere", "bad", 404, "ROUTE_NOT_FOUND"),
+        ("/admin", "bad", 401, "UNAUTHENTICATED"),
+        ("/admin", "good", 403, "ACCESS_RIGHT_MISSING"),
+        ("/special", "good", 503, "NOT_PROVISIONED"),
+        ("/things/%ff?limit=0", "good", 411, "LENGTH_REQUIRED"),
+    ],
+)
+async def test_a_missing_chunked_body_is_reported_after_the_right(
+    target: str, token: str, status: int, code: str
+) -> None:
+    """A chunked body that the host dropped is reported after credential, right and feature, before the validation."""
+    reply, value = await send_request("POST", target, token=token, transfer_encoding="chunked")
+    assert (reply.status, value["code"]) == (status, code)
 
 
 @pytest.mark.parametrize(

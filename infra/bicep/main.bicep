@@ -70,7 +70,7 @@ param cosmosMaxThroughput int = 4000
 @description('Further regions for reads and for failover; a serverless account has none. Change them in a separate deployment.')
 param cosmosReadRegions string[] = []
 
-@description('Strong: a write is acknowledged once every region has it, so that the loss of a region loses no acknowledged record. BoundedStaleness: writes are faster and do not wait for other regions, but the loss of the write region can lose the acknowledged records of up to five minutes.')
+@description('Strong loses no acknowledged record with a region; BoundedStaleness can, but its writes are faster.')
 @allowed([
   'Strong'
   'BoundedStaleness'

@@ -8,6 +8,7 @@ from functools import cache
 from typing import Any, Final, Literal, get_args
 
 from pydantic import BaseModel, TypeAdapter, ValidationError, create_model
+from pydantic.fields import FieldInfo
 
 from shared.auth.principals import Principal
 from shared.conditional_requests import condition_from_headers
@@ -288,10 +289,9 @@ def _reject_too_many_values(model: type[BaseModel], value: Any, faults: Validati
     """
     if not isinstance(value, dict):
         return
-    rule = f"must have at most {MAX_VALUES} values, including those in nested arrays and objects"
     errors = [
-        FieldError(name, rule)
-        for name in _list_described_properties(model)
+        FieldError(name, _describe_size_rule(info, value[name]))
+        for name, info in _map_described_properties(model).items()
         if count_values(value.get(name), MAX_VALUES) > MAX_VALUES
     ]
     if len(value) > MAX_VALUES:
@@ -302,16 +302,24 @@ def _reject_too_many_values(model: type[BaseModel], value: Any, faults: Validati
         faults.raise_all()
 
 
+def _describe_size_rule(info: FieldInfo, value: Any) -> str:
+    """Return the rule that a property with too many values breaks; the limit of its items is clearer than of values."""
+    most = next((each.max_length for each in info.metadata if hasattr(each, "max_length")), None)
+    if most is not None and isinstance(value, list) and len(value) > most:
+        return f"must have at most {most} items"
+    return f"must have at most {MAX_VALUES} values, including those in nested arrays and objects"
+
+
 @cache
-def _list_described_properties(model: type[BaseModel]) -> list[str]:
-    """Return the accepted names of the properties whose number of values is limited."""
+def _map_described_properties(model: type[BaseModel]) -> Mapping[str, FieldInfo]:
+    """Return the properties whose number of values is limited, by their accepted names."""
     is_strict = issubclass(model, StrictBody)
-    return [
-        name
+    return {
+        name: info
         for field, info in model.model_fields.items()
         if is_strict or not _accepts_any_object(info.annotation)
         for name in list_field_names(field, info)
-    ]
+    }
 
 
 def _accepts_any_object(annotation: Any) -> bool:

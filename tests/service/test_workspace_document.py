@@ -488,6 +488,15 @@ def test_a_connection_that_a_document_enables_is_connecting_until_a_message_arri
     assert read_status() == "CONNECTING"
 
 
+def test_a_document_whose_audit_event_is_too_large_is_refused(admin: httpx.Client) -> None:
+    """A document with an item that is too large for its audit event is refused; the error names the item."""
+    document = export_document(admin)
+    document["surfaces"].append({"lookup": "large", "name": "Large", "description": "a" * 1_500_000})
+    planned = admin.post(PLAN, json=document)
+    check_problem(planned, 413, "RECORD_TOO_LARGE")
+    assert "Surface 'large'" in planned.json()["detail"]
+
+
 def test_an_audit_event_missing_after_a_crash_is_appended(changeable_service: Service) -> None:
     """If the process dies between a change and its audit event, the event is appended after the restart."""
     caller = changeable_service.create_client("admin@t")
@@ -512,12 +521,3 @@ def test_an_audit_event_missing_after_a_crash_is_appended(changeable_service: Se
     assert list_events(caller, "Catalog.Connection.Created").count("late") == 1
     verified = caller.post("/oi-api/provenance/events/verify", params={"target": "PlatformConfig"})
     assert verified.json()["ChainValid"] is True
-
-
-def test_a_document_whose_audit_event_is_too_large_is_refused(admin: httpx.Client) -> None:
-    """A document with an item that is too large for its audit event is refused; the error names the item."""
-    document = export_document(admin)
-    document["surfaces"].append({"lookup": "large", "name": "Large", "description": "a" * 1_500_000})
-    planned = admin.post(PLAN, json=document)
-    check_problem(planned, 413, "RECORD_TOO_LARGE")
-    assert "Surface 'large'" in planned.json()["detail"]

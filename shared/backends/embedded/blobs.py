@@ -149,7 +149,10 @@ def build_blob_path(folder: Path, name: str) -> Path:
     """
     segments = name.split("/")
     if not all(map(_is_valid_path_segment, segments)):
-        raise ValueError(f"{name!r} is not a valid name of a blob")
+        raise ValueError(
+            f"{name!r} is not a valid name of a blob; each segment must have 1 to {_MAX_SEGMENT_BYTES} bytes of "
+            "printable text, no backslash, and no full stop at its start"
+        )
     return folder.joinpath(*segments)
 
 

@@ -1,4 +1,4 @@
-"""Signed checkpoints in files. A file gets its name after its content is on disk, and is never changed."""
+"""Signed checkpoints in files. A checkpoint's file gets its name after its content is on disk, and never changes."""
 
 import os
 from collections.abc import Callable
@@ -21,9 +21,9 @@ class FileCheckpointStore:
     """Implementation of CheckpointStore: stores signed checkpoints as files in a folder.
 
     Args:
-        folder: folder of the files, created on first use. Each chain has a folder in it, with a subfolder for each
-            million records that checkpoints cover, which has a subfolder for each thousand. The newest checkpoint is
-            therefore found without a list of all checkpoints.
+        folder: folder of the files, created on first use. Each chain has a folder in it, with subfolders for millions
+            and thousands of records: ``000012/345/000012345678`` is the checkpoint of the first 12,345,678 records. The
+            newest checkpoint is therefore found without a list of all checkpoints.
         runtime: clock, randomness and threads.
     """
 
@@ -54,7 +54,7 @@ class FileCheckpointStore:
         for millions in _list_names_descending(chain, _MILLIONS):
             for thousands in _list_names_descending(chain / millions, _THOUSANDS - _MILLIONS):
                 # A folder can be empty after a crash.
-                # A file in the folder of another size is ignored; otherwise it could hide the newest note.
+                # A file whose name does not match its folders is ignored; it could hide the newest checkpoint.
                 for name in _list_names_descending(chain / millions / thousands, _SIZE_DIGITS):
                     if name.startswith(millions + thousands):
                         return self._read_checkpoint(f"{prefix}{name}")

@@ -1,6 +1,7 @@
 """Free space on the disk of the embedded stores, and release of unused space in SQLite files.
 
-SQLite keeps the space of deleted rows as free pages of the file. These pages are returned to the file system in steps.
+SQLite keeps the space of deleted rows as free pages of the file. Incremental vacuum returns these pages to the file
+system in steps.
 """
 
 import shutil
@@ -15,7 +16,7 @@ from shared.runtime import SYSTEM_RUNTIME, Runtime
 
 
 class FolderDisk:
-    """Implementation of Disk: the file system that contains a folder.
+    """Implementation of Disk: reads the size and the free space of the file system that contains a folder.
 
     Args:
         folder: data directory of the embedded stores.
@@ -35,7 +36,7 @@ class FolderDisk:
 STEP_PAGES: Final = 1_000
 """Number of pages that one transaction returns to the file system; other writers wait for a few milliseconds."""
 MAX_CONVERTED_BYTES: Final = 64 * 1024 * 1024
-"""Largest content in bytes of an earlier version's file that is rewritten; other writers wait for under a second."""
+"""Maximum size in bytes of the content of a file that is rewritten; meanwhile, other writers wait under a second."""
 
 _INCREMENTAL = 2
 _KEPT_SHARE = 4

@@ -46,11 +46,11 @@ _BY_KEY: Final = "store = ? AND database = ? AND container = ? AND partition_key
 _ETAG_BYTES: Final = 8
 
 type ListDeclared = Callable[[DatabaseAddress], Awaitable[Iterable[AccountContainer]]]
-"""Returns the containers that the workspace declares as provisioned."""
+"""Function that returns the containers that the workspace declares for a database."""
 
 
 class DocumentFile:
-    """SQLite file with the documents of all database accounts.
+    """SQLite file with the documents of all document stores.
 
     It has separate database connections for reads and writes, so that reads do not wait for writes.
 
@@ -72,11 +72,13 @@ class DocumentFile:
 
 
 class SqliteContainerStore:
-    """Implementation of ContainerStore: stores containers in SQLite, and creates declared ones on first use.
+    """Implementation of ContainerStore: stores containers in SQLite.
+
+    Each list of a database's containers first creates the missing ones that the workspace declares for the database.
 
     Args:
-        file: SQLite file with the documents of all database accounts.
-        list_declared: returns the containers that the workspace declares.
+        file: SQLite file with the documents of all document stores.
+        list_declared: returns the containers that the workspace declares for a database.
     """
 
     def __init__(self, file: DocumentFile, list_declared: ListDeclared) -> None:
@@ -110,7 +112,7 @@ class SqliteDocumentStore:
     """Implementation of DocumentStore: stores documents in SQLite.
 
     Args:
-        file: SQLite file with the documents of all database accounts.
+        file: SQLite file with the documents of all document stores.
     """
 
     def __init__(self, file: DocumentFile) -> None:

@@ -6,9 +6,7 @@ from pathlib import Path
 
 
 def move_temporary_file_if_absent(path: Path, temporary_path: Path, top_folder: Path) -> bool:
-    """Move a temporary file to a new path; return False if a file exists there.
-
-    The temporary file is deleted in both cases.
+    """Move a temporary file to a new path; if a file exists there, delete the temporary file and return False.
 
     Args:
         path: path of the new file.

@@ -130,12 +130,12 @@ class HubWriter:
         """Reserve the next ``count`` sequence numbers of a partition, and return the last reserved number."""
         if place not in self._ids:
             connection.execute("INSERT OR IGNORE INTO partitions (hub, partition) VALUES (?, ?)", place)
-        partition_id, last = connection.execute(
+        partition_row_id, last = connection.execute(
             "UPDATE partitions SET last_sequence = last_sequence + ? WHERE hub = ? AND partition = ? "
             "RETURNING id, last_sequence",
             (count, *place),
         ).fetchone()
-        self._ids[place] = partition_id
+        self._ids[place] = partition_row_id
         return int(last)
 
     def _open_connection(self) -> sqlite3.Connection:
@@ -195,13 +195,13 @@ class HubReader:
 
     def read_rows(self, hub: str, partition: str, after: int, limit: int) -> list[StoredEvent]:
         """Return the same events as :meth:`read`, but as the rows that the file stores."""
-        partition_id = self._find_partition_id(hub, partition)
-        if partition_id is None:
+        partition_row_id = self._find_partition_row_id(hub, partition)
+        if partition_row_id is None:
             return []
         rows = self._connection.execute(
             "SELECT id, enqueued, partition_key, properties, body FROM events WHERE id > ? AND id < ? "
             "ORDER BY id LIMIT ?",
-            (to_event_id(partition_id, after), to_event_id(partition_id + 1, 0), limit),
+            (to_event_id(partition_row_id, after), to_event_id(partition_row_id + 1, 0), limit),
         )
         events: list[StoredEvent] = []
         size = 0
@@ -256,7 +256,7 @@ class HubReader:
         """Close the file of the event hub."""
         self._connection.close()
 
-    def _find_partition_id(self, hub: str, partition: str) -> int | None:
+    def _find_partition_row_id(self, hub: str, partition: str) -> int | None:
         place = (hub, partition)
         if place not in self._ids:
             row = self._connection.execute(

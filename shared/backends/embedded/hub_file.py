@@ -1,4 +1,7 @@
-"""File of the embedded event hub: its tables and the ids of its events."""
+"""SQLite file of the embedded event hub: its tables, and the row ids of its events.
+
+A partition has two ids: its name in its hub (``"0"`` or ``"1"``), and its row id, which is unique in the file.
+"""
 
 import sqlite3
 import zlib
@@ -43,15 +46,15 @@ def open_hub(path: Path, runtime: Runtime = SYSTEM_RUNTIME) -> sqlite3.Connectio
 
 
 def compute_partition_id(partition_key: str) -> str:
-    """Return the id of the partition for a partition key; it is the same in all processes and releases."""
+    """Return the id of a key's partition, ``"0"`` or ``"1"``; it is the same in all hubs, processes and releases."""
     return str(zlib.crc32(partition_key.encode()) % PARTITIONS)
 
 
-def to_event_id(partition_id: int, sequence_number: int) -> int:
-    """Combine a partition id and a sequence number into the id of an event in the file."""
-    return (partition_id << _SEQUENCE_BITS) + sequence_number
+def to_event_id(partition_row_id: int, sequence_number: int) -> int:
+    """Combine the row id of a partition and a sequence number into the row id of an event."""
+    return (partition_row_id << _SEQUENCE_BITS) + sequence_number
 
 
 def sequence_from_event_id(identifier: int) -> int:
-    """Extract the sequence number from the id of an event in the file."""
+    """Extract the sequence number in the partition from the row id of an event."""
     return identifier & ((1 << _SEQUENCE_BITS) - 1)

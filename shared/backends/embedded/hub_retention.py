@@ -26,7 +26,7 @@ _LOGGER = get_logger("hub_arrivals")
 
 
 class HubArchiveProgress:
-    """Implementation of ArchiveProgress: reads the archive's offset from the file of the embedded event hub.
+    """Implementation of ArchiveProgress: reads how far messages have passed through the hubs to the archive.
 
     Args:
         path: file of the embedded event hub.

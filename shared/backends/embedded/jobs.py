@@ -1,4 +1,4 @@
-"""Download jobs, and due times and leases of background jobs, in SQLite."""
+"""Jobs for downloads, audit bundles and imports, and due times and leases of periodic background jobs, in SQLite."""
 
 import sqlite3
 from collections.abc import Callable, Sequence
@@ -23,7 +23,7 @@ CREATE TABLE IF NOT EXISTS background_jobs (
 
 
 class SqliteJobStore:
-    """Implementation of JobStore: stores background jobs in SQLite."""
+    """Implementation of JobStore: stores jobs for downloads, audit bundles and imports in SQLite."""
 
     def __init__(self, database: SqliteDatabase) -> None:
         self._database = database
@@ -81,7 +81,7 @@ def _convert_job_errors() -> AbstractContextManager[None]:
 
 
 class SqliteJobLeaseStore:
-    """Implementation of JobLeaseStore: stores leases of background jobs in SQLite."""
+    """Implementation of JobLeaseStore: stores due times and leases of periodic background jobs in SQLite."""
 
     def __init__(self, database: SqliteDatabase) -> None:
         self._database = database

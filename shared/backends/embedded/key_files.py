@@ -1,4 +1,4 @@
-"""Keys and secrets in files that only their owner can read.
+"""Private keys and secrets in files that only their owner can read, and public keys in files that all can read.
 
 Each file is created on first use. If several processes use a missing file at the same time, one process creates the
 file and the others read it.
@@ -172,9 +172,14 @@ def create_private_key_file(path: Path) -> None:
 
 
 def rotate_checkpoint_key(path: Path) -> str:
-    """Replace the key that signs checkpoints by a new key; return 16 hex digits of the new public key's SHA-256.
+    """Replace the key that signs checkpoints by a new key; return the id of the new public key.
+
+    The id consists of the first 16 hex digits of the SHA-256 of the public key (DER).
 
     The old and the new public key are stored before the replacement, so that all checkpoints remain verifiable.
+
+    Args:
+        path: file of the private key.
 
     Raises:
         ValueError: the file does not contain a P-256 private key.
@@ -193,12 +198,12 @@ def rotate_checkpoint_key(path: Path) -> str:
 
 
 def get_public_key_folder(path: Path) -> Path:
-    """Return the folder for the current and all earlier public keys that belong to a private key file."""
+    """Return the folder next to the private key file ``path`` for its current and all earlier public keys."""
     return path.with_name(f"{path.stem}s")
 
 
 def store_public_key(path: Path, key: ec.EllipticCurvePublicKey) -> None:
-    """Store a public key in the folder for the public keys that belong to a private key file."""
+    """Store a public key in the folder that belongs to the private key file ``path``."""
     target = get_public_key_folder(path) / f"{_build_key_file_name(key)}.pem"
     if not target.exists():
         pem = key.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)

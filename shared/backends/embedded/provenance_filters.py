@@ -20,8 +20,8 @@ _INDEXED = frozenset(("UserID", "ReasonCategory", "Status"))
 def build_page(rows: Iterator[tuple[Any, ...]], limit: int, max_bytes: int) -> RecordPage:
     """Build a page of records from database rows; the first row is on the page even if it exceeds ``max_bytes``.
 
-    Records with the same sequence number, which only forgery creates, are on the same page at any number and size,
-    because the next page begins at another sequence number.
+    Records with the same sequence number, which only forgery creates, are on the same page, even if they exceed both
+    limits, because the next page begins at another sequence number.
 
     Args:
         rows: database rows with the columns of a record, in the order of the page.

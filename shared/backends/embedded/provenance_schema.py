@@ -19,14 +19,14 @@ COLUMNS: Final = {
     "Status": "status",
     "AmendmentID": "amendment_id",
 }
-"""Columns of the filter fields (copies of record fields by which queries filter), by the name of the field."""
+"""Column of each filter field (copy of a record field by which queries filter), by the name of the field."""
 
 _DECIDES: Final = "substr(canonical, 1, 16) = x'7b22416d656e646d656e744944223a22'"
 _DECIDED: Final = "substr(canonical, 17, 12)"
 IS_AMENDMENT: Final = "(action_type IS NULL OR status IS NOT NULL OR substr(canonical, 1, 7) = x'7b22416d656e64')"
-"""True for amendments and decisions: they have no action, they have a status, and they begin with ``{"Amend``.
+"""SQL condition for amendments and decisions, which have no action, have a status, and begin with ``{"Amend``.
 
-To remove such a record from the index, a forger must change all three.
+One of these properties is sufficient. To hide such a record from the index, a forger must change all three.
 """
 
 SCHEMA: Final = f"""
@@ -84,7 +84,7 @@ _ROW_ARRAY: Final = (
     f"ELSE json_array({', '.join(_ROW_FIELDS)}) END"
 )
 ROW_COLUMNS: Final = f"sequence, canonical, hash, CAST({_ROW_ARRAY} AS BLOB)"
-"""Columns of a :data:`~shared.provenance.ports.Row`; SQLite returns one text faster than eight."""
+"""Columns of a :data:`~shared.provenance.ports.Row`; SQLite returns one JSON array faster than eight fields."""
 
 RECORD_COLUMNS: Final = "sequence, canonical, hash, append_id, " + ", ".join(COLUMNS[name] for name in PROJECTED)
 _MARKS: Final = f"({', '.join('?' * (5 + len(PROJECTED)))})"
@@ -107,7 +107,7 @@ MISPLACED: Final = f"""
 SELECT {_PLACE} FROM records WHERE chain = ? AND (sequence IS NULL OR +sequence < 1 OR NOT ({IN_PLACE}))
 ORDER BY sequence LIMIT 1
 """  # noqa: S608  column names
-"""Query for the next valid sequence number after the first record of a chain that has an invalid one."""
+"""Query for a chain's first record with an invalid sequence number; it returns the next valid sequence number."""
 _HAS_RECORD_PAST_END: Final = (
     "SELECT EXISTS (SELECT 1 FROM records WHERE chain = :chain AND sequence > :last) "
     "OR EXISTS (SELECT 1 FROM records WHERE chain = :chain AND sequence < 1)"
@@ -165,7 +165,7 @@ records of every chain number without a head row are included.
 
 
 class RecordPastEndError(Exception):
-    """Exception for a record after the end of the chain or at an invalid sequence number; a retry cannot help."""
+    """Raised if the file has a record after the end of the chain or before sequence number 1; a retry cannot help."""
 
 
 def record_from_row(row: Sequence[Any]) -> ChainRecord:
@@ -176,7 +176,7 @@ def record_from_row(row: Sequence[Any]) -> ChainRecord:
 
 
 def find_chain_number(connection: sqlite3.Connection, key: ChainKey) -> int:
-    """Return the number of a chain in the file; 0 if the chain has no head row."""
+    """Return the number that identifies a chain in the file (column ``chain``); 0 if the chain has no head row."""
     sql = "SELECT chain FROM chains WHERE target = ? AND scope = ?"
     row = connection.execute(sql, (key.target, key.scope_key)).fetchone()
     return 0 if row is None else int(row[0])
@@ -192,7 +192,7 @@ def find_misplaced_record(connection: sqlite3.Connection, key: ChainKey) -> int 
 
 
 def read_tip(connection: sqlite3.Connection, key: ChainKey) -> Tip:
-    """Read the tip of a chain (number, hash and time of its last record) from its head row.
+    """Read the tip of a chain (sequence number, hash and time of its last record) from the chain's head row.
 
     Return ``Tip()`` if there is no head row.
     """
@@ -202,7 +202,7 @@ def read_tip(connection: sqlite3.Connection, key: ChainKey) -> Tip:
 
 
 def tip_from_row(row: Sequence[Any]) -> Tip:
-    """Convert a row with number, hash and time of a record to a chain's tip; invalid values count as missing."""
+    """Convert a row with sequence number, hash and time of a record to a chain's tip; an invalid number becomes 0."""
     sequence = row[0] if type(row[0]) is int and row[0] > 0 else 0
     return Tip(sequence, _value_to_text(row[1]), _value_to_text(row[2]), str(row[0]))
 
@@ -240,7 +240,7 @@ def insert_records(connection: sqlite3.Connection, key: ChainKey, records: Seque
 
     Raises:
         sqlite3.IntegrityError: a record with the same sequence number or append id exists, or another decision about
-            the same amendment.
+            the same amendment exists.
         RecordPastEndError: a record exists after the end of the chain or before sequence number 1.
     """
     last = records[-1]

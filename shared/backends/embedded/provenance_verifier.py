@@ -75,7 +75,7 @@ class VerifierProcess:
         """Verify a window (range of records) of a chain in the process.
 
         Raises:
-            VerifierUnavailableError: the process has ended.
+            VerifierUnavailableError: the process was not started or has ended.
         """
         process = self._process
         if process is None or process.stdin is None or process.stdout is None:

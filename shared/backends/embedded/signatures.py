@@ -1,4 +1,4 @@
-"""Storage in SQLite of refused attempts to sign, of sign-ins that signed a decision, and of the signature index."""
+"""Refused attempts to sign, uses of sign-ins for signatures, and the index of all signatures, in SQLite."""
 
 import json
 import sqlite3
@@ -36,7 +36,7 @@ DROP TABLE IF EXISTS signature_index;
 """
 """Tables of this store. The dropped ones are the index of an earlier version, which is built again from the chains."""
 _RETENTION: Final = timedelta(days=1)
-"""Time for which the use of a sign-in is stored; a sign-in that may sign once is at most minutes old."""
+"""Time for which the use of a sign-in is stored. A sign-in can sign only within minutes, so a day is sufficient."""
 
 
 class SqliteSignatureStore:

@@ -29,9 +29,9 @@ JOURNAL_BYTES: Final = 64 * 1024 * 1024
 """Size in bytes to which SQLite cuts a write-ahead log after a checkpoint; otherwise the log would never shrink."""
 WRITE_SECONDS: Final = 10.0
 _LEAST_SECONDS: Final = 0.05
-"""Timeout in seconds for the file's lock, if a write has already used up its waiting time within this process."""
+"""Minimum timeout in seconds for the file's lock, even if a write has used up its waiting time in this process."""
 _TIMEOUT_STEP_MS: Final = 50
-"""Unit of the timeouts for the file's lock."""
+"""Timeouts for the file's lock are rounded up to multiples of this number of milliseconds."""
 
 FAILURES: Final = (sqlite3.Error, OSError)
 """Exceptions that mean that the file failed; any other exception comes from the function that a transaction runs."""
@@ -140,7 +140,7 @@ class SqliteDatabase:
         deadline = self.runtime.monotonic() + self._write_seconds
 
         def run_transaction(connection: sqlite3.Connection) -> T:
-            self._writing.limit_wait(connection, max(deadline - self.runtime.monotonic(), _LEAST_SECONDS))
+            self._writing.limit_lock_wait(connection, max(deadline - self.runtime.monotonic(), _LEAST_SECONDS))
             return _run_transaction(connection, "BEGIN IMMEDIATE", function)
 
         with open_call_span(*self._write_span):
@@ -166,7 +166,7 @@ class _ThreadConnection:
     async def run[T](self, function: Callable[[sqlite3.Connection], T]) -> T:
         return await asyncio.wrap_future(self._executor.submit(lambda: function(self._open_connection())))
 
-    def limit_wait(self, connection: sqlite3.Connection, seconds: float) -> None:
+    def limit_lock_wait(self, connection: sqlite3.Connection, seconds: float) -> None:
         """Limit how long the connection waits for the file's lock; only its own thread calls this."""
         # Rounded up, nearly all limits are equal. Each new one costs a statement, and its text a place in the cache.
         timeout_ms = math.ceil(seconds * 1000 / _TIMEOUT_STEP_MS) * _TIMEOUT_STEP_MS

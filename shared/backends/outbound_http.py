@@ -37,6 +37,7 @@ _TOTAL_SECONDS = 10.0
 _MAX_BYTES = 1024 * 1024
 
 type Lookup = Callable[[str], Sequence[str]]
+"""Function that returns the IP addresses of a host name."""
 
 
 def look_up_addresses(host: str) -> Sequence[str]:
@@ -50,7 +51,7 @@ def look_up_addresses(host: str) -> Sequence[str]:
 
 
 class CheckedHttp:
-    """Implementation of OutboundHttp: sends HTTP requests with aiohttp.
+    """Implementation of OutboundHttp: sends HTTP requests only to IP addresses that the rules allow.
 
     Args:
         rules: decides which IP addresses are allowed.
@@ -247,9 +248,10 @@ def _describe_error(error: Exception) -> str:
 
 
 class HttpOpenIdProvider:
-    """Implementation of OpenIdProvider: reads the discovery document of a tenant (OpenID Connect Discovery 1.0).
+    """Implementation of OpenIdProvider: reads the discovery document and the public keys of a tenant.
 
-    Keys are refreshed each hour. After an unknown key id or a failure, they are refreshed at most every ten seconds.
+    The document follows OpenID Connect Discovery 1.0. Keys are refreshed each hour. After an unknown key id or a
+    failure, keys are refreshed at most every ten seconds.
 
     Args:
         discovery_url: address of the discovery document.

@@ -28,9 +28,9 @@ _LOG = get_logger("checkpoints")
 class BlobCheckpointStore:
     """Implementation of CheckpointStore: stores signed checkpoints in two containers of Azure Blob Storage.
 
-    The name of a checkpoint ends with the number of records that it covers. Each chain has a folder with a subfolder
-    for each million records, which has a subfolder for each thousand. Three short listings find the newest checkpoint.
-    The embedded store uses the same names.
+    Each chain has a folder with subfolders for millions and thousands of records: ``000012/345/000012345678`` is the
+    checkpoint of the first 12,345,678 records. Three short listings therefore find the newest checkpoint. The embedded
+    store uses the same names.
 
     Args:
         account: storage account that contains the containers; closed with the store.

@@ -30,7 +30,7 @@ MAX_BATCH_BYTES: Final = 1_000_000
 MAX_ITEM_BYTES: Final = 2_000_000
 """Maximum size of a catalog item as a Cosmos DB item, which has at most 2 MiB."""
 MAX_EVENT_BYTES: Final = 2_080_000
-"""The same for an audit event; it is larger, so that the largest catalog item can be removed."""
+"""Maximum size of an audit event as a Cosmos DB item; the event about the removal of the largest catalog item fits."""
 
 ABANDONED_SECONDS: Final = 3_600
 """Age in seconds at which items of a version that was never completed are deleted."""

@@ -166,7 +166,7 @@ class CosmosChainStore:
                     with_segments.add(chain)
                     yield chain, await self.read_tip(chain)
 
-    async def count(self, chain: ChainKey, conditions: tuple[str, ...]) -> int:
+    async def count_records(self, chain: ChainKey, conditions: tuple[str, ...]) -> int:
         """Return the number of a chain's records that meet SQL conditions, which must not contain request text."""
         total = 0
         async for partition, part in self._segments.split_query(chain, RecordQuery(conditions=conditions)):

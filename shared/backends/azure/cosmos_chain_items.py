@@ -21,11 +21,11 @@ STATUS_ID: Final = "status"
 The item is in the partition of the chain's first segment.
 """
 PENDING_ID: Final = "pending-"
-"""Beginning of the ids of items in the index of pending amendments; the id of a record never begins like this."""
+"""Beginning of the ids of items in the index of pending amendments; ids of records are numbers."""
 MAX_BATCH_RECORDS: Final = 98
 """Maximum number of records in a batch of 100 operations; the other two write the head and the pending amendments."""
 MAX_BATCH_WEIGHT: Final = 2 * 1024 * 1024 - 16_384
-"""Maximum size in bytes of a batch's records: 2 MB, minus the head item and the frame of the request."""
+"""Maximum size in bytes of a batch's records: 2 MB, minus 16 KiB for the head item and the rest of the request."""
 
 LAST_SEQUENCE: Final = 10**12 - 1
 _RECORD_OVERHEAD: Final = 8_192
@@ -182,10 +182,10 @@ def estimate_stored_bytes(record: ChainRecord) -> int:
 
 
 def record_to_item(key: str, record: ChainRecord) -> dict[str, Any]:
-    """Convert an audit record to its Cosmos DB item.
+    """Convert an audit record to its Cosmos DB item in the partition with the key ``key``.
 
     The canonical JSON is stored as text, because Cosmos DB would store its numbers as doubles. If the escaped text is
-    too long for an item, it is stored as base64.
+    too long for an item, the JSON is stored as base64.
     """
     escaped = _measure_escaped_size(record.canonical)
     if escaped <= _MAX_TEXT_BYTES or escaped <= _measure_base64_size(record.canonical):

@@ -17,7 +17,8 @@ from shared.telemetry.ports import ArrivedMessages, ConnectionState
 from shared.timestamps import format_rfc3339, parse_rfc3339
 
 _STATUSES: Final = "statuses"
-_COUNTED_ONLY: Final = "CONNECTING"
+_DEFAULT_STATUS: Final = "CONNECTING"
+"""Status of a connection that has message counts, but no stored status."""
 
 
 class CosmosConnectionStates:
@@ -63,7 +64,7 @@ class CosmosConnectionStates:
             for connection, count in item.get("counts", {}).items():
                 counts[connection].append(count)
         return {
-            connection: _build_state(statuses.get(connection, _COUNTED_ONLY), counts[connection])
+            connection: _build_state(statuses.get(connection, _DEFAULT_STATUS), counts[connection])
             for connection in sorted(statuses.keys() | counts.keys())
         }
 

@@ -1,4 +1,4 @@
-"""Definitions of the service's own Cosmos DB containers; the Bicep templates create the containers from them."""
+"""Definitions of the service's own Cosmos DB containers; the Bicep templates use the same definitions."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

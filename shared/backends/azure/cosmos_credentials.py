@@ -127,7 +127,11 @@ class CosmosCredentialStore:
     ) -> None:
         """Revoke a credential and its descendants, until a search after the last revocation finds no new descendant.
 
-        ``key`` is the id of the key's item, and ``own`` contains the token; both are empty if there is none.
+        Args:
+            key: id of the item of the API key to revoke; empty to revoke a token.
+            credential_id: id of the API key or token, whose descendants are revoked.
+            own: the token to revoke; empty to revoke an API key, or if the token is not stored.
+            at: time of the revocation.
 
         Raises:
             WorkspaceError: UNAVAILABLE if new descendants were added during each of the searches; those that were found
@@ -162,7 +166,7 @@ class CosmosCredentialStore:
     async def _revoke_key_and_tokens(self, key: str, tokens: Sequence[IssuedToken], at: datetime) -> None:
         """Revoke a key and tokens in batches; each batch also increases the version of the credentials.
 
-        Earlier revocations stay unchanged. ``key`` is the id of the key's item; empty to revoke only tokens.
+        Earlier revocations stay unchanged. ``key`` is the id of the API key's item; empty to revoke only tokens.
         """
         for _ in range(ATTEMPTS):
             version = await self._items.read(VERSION, SCOPE)

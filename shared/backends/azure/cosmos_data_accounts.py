@@ -140,7 +140,7 @@ class DataAccounts:
         if credential is not None:
             await credential.close()
 
-    def create_credential(self) -> DefaultAzureCredential:
+    def get_or_create_credential(self) -> DefaultAzureCredential:
         """Return the Azure credential with which the app signs in."""
         if self._credential is None:
             self._credential = create_app_credential(self._client_id)
@@ -161,7 +161,7 @@ class DataAccounts:
             )
             raise build_store_unavailable_error()
         timeouts: dict[str, Any] = {"connection_timeout": CONNECT_SECONDS, "read_timeout": self._read_seconds}
-        credential = account.key or self.create_credential()
+        credential = account.key or self.get_or_create_credential()
         client = CosmosClient(
             account.endpoint, credential, transport=create_single_try_transport(), **SINGLE_TRY_OPTIONS, **timeouts
         )

@@ -1,6 +1,7 @@
 """Containers of document stores.
 
-They are managed through Azure Resource Manager, because Cosmos DB's own API would require the account key.
+The adapter manages the containers through Azure Resource Manager, because Cosmos DB's own API would require the account
+key.
 
 Tested with the genuine SDK against a test server; never run against Azure.
 
@@ -59,7 +60,7 @@ class CosmosContainerStore:
             await self._clients.popitem()[1].close()
 
     async def list(self, database: DatabaseAddress) -> Sequence[AccountContainer]:
-        account = self._find_account(database)
+        account = self._require_account(database)
         with _convert_errors():
             listed = self._get_or_open_client(account).sql_resources.list_sql_containers(
                 account.group, account.name, database.database
@@ -71,7 +72,7 @@ class CosmosContainerStore:
         return sorted(found, key=lambda container: container.name)
 
     async def find_container(self, database: DatabaseAddress, name: str) -> AccountContainer | None:
-        account = self._find_account(database)
+        account = self._require_account(database)
         with _convert_errors():
             try:
                 found = await self._get_or_open_client(account).sql_resources.get_sql_container(
@@ -85,7 +86,7 @@ class CosmosContainerStore:
         # The request below would change an existing container.
         if await self.find_container(database, container.name) is not None:
             raise build_container_exists_error()
-        account = self._find_account(database)
+        account = self._require_account(database)
         key = ContainerPartitionKey(paths=[container.partition_key_path], kind="Hash", version=_HASH_VERSION)
         resource = SqlContainerResource(id=container.name, partition_key=key)
         wanted = SqlContainerCreateUpdateParameters(properties=SqlContainerCreateUpdateProperties(resource=resource))
@@ -96,7 +97,7 @@ class CosmosContainerStore:
             async with asyncio.timeout(CREATE_SECONDS):
                 await poller.result()
 
-    def _find_account(self, database: DatabaseAddress) -> DataAccount:
+    def _require_account(self, database: DatabaseAddress) -> DataAccount:
         account = self._accounts.accounts.get(database.store)
         if account is None:
             _LOG.error(
@@ -108,7 +109,7 @@ class CosmosContainerStore:
 
     def _get_or_open_client(self, account: DataAccount) -> CosmosDBManagementClient:
         if account.subscription not in self._clients:
-            credential = self._accounts.create_credential()
+            credential = self._accounts.get_or_create_credential()
             # A reply with Retry-After is passed on to the caller.
             retries: dict[str, Any] = {"retry_total": 2, "retry_status": 0, "retry_on_status_codes": []}
             timeouts = {"connection_timeout": CONNECT_SECONDS, "read_timeout": READ_SECONDS}

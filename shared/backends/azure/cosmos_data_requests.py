@@ -66,8 +66,8 @@ _CERTAIN: Final[Mapping[int, Callable[[Exception], WorkspaceError]]] = {
 def error_from_rejection(error: Exception) -> WorkspaceError | None:
     """Return the error to raise for a failed request that certainly changed nothing in the account.
 
-    Return None if the request may have changed something. A conflict is taken for one of a unique key; the creation of
-    a document checks first whether its id exists.
+    Return None if the request may have changed something. Status 409 is converted to the error of a unique key.
+    ``CosmosDocumentStore.create`` handles 409 before, because an existing document with the id also causes it.
     """
     if is_behind_session(error):
         return None

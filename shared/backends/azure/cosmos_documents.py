@@ -35,7 +35,7 @@ PAGE_BYTES: Final = 8 * 1024 * 1024
 """Size in bytes after which a page of documents ends, even if it has fewer documents than requested."""
 
 _POSITION_KIB: Final = 3
-"""Maximum size of a page's position; as a continuation token it is part of a URL, which has 8 KiB at most on Azure."""
+"""Maximum size in KiB of a page's continuation token, which is part of a URL; Azure limits a URL to 8 KiB."""
 
 type Item = Mapping[str, Any]
 type Items = list[Item]
@@ -74,7 +74,7 @@ class CosmosDocumentStore:
                     return str((await container.create_item(marked, response_hook=self._usage.count_reply))["_etag"])
                 except FAILURES as error:
                     if read_http_status(error) == HTTPStatus.CONFLICT and not retries.uncertain:
-                        raise await self._find_conflict(container, key) from error
+                        raise await self._find_conflict_error(container, key) from error
                     await retries.wait_after_failure(error, conditional=True)
                 found = await self._read_after_uncertain_write(container, key)
                 if found is not None and found.get(WRITE_MARK) == marked[WRITE_MARK]:
@@ -82,7 +82,7 @@ class CosmosDocumentStore:
                 if found is not None:
                     raise build_document_exists_error()
 
-    async def _find_conflict(self, container: ContainerProxy, key: DocumentKey) -> WorkspaceError:
+    async def _find_conflict_error(self, container: ContainerProxy, key: DocumentKey) -> WorkspaceError:
         """Return the error for a new document that the account rejected with 409; the reply does not name the cause."""
         # Without a unique key only the id can conflict, even if the read does not find the document yet.
         if await self._read_item(container, key) is None and await self._has_unique_keys(container):

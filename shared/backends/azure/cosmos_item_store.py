@@ -82,7 +82,7 @@ class CosmosItemStore:
                 return None
 
     async def query_items(self, sql: str, partition: str | None = None, **values: str) -> list[Item]:
-        """Return the items that match a query, in any order.
+        """Return the items that match a query; their order is undefined unless the query has ``ORDER BY``.
 
         Args:
             sql: SQL text of the query, with parameters ``@name``.
@@ -214,7 +214,7 @@ class CosmosItemStore:
 
     @asynccontextmanager
     async def _convert_errors(self) -> AsyncIterator[None]:
-        """Replace UNAVAILABLE errors of Cosmos DB requests by :meth:`build_unavailable_error`."""
+        """Replace every ``WorkspaceError`` of the block by the error of :meth:`build_unavailable_error`."""
         try:
             yield
         except WorkspaceError as error:
@@ -222,7 +222,7 @@ class CosmosItemStore:
 
 
 def build_readiness_checks(account: CosmosAccount) -> dict[str, Callable[[], Awaitable[None]]]:
-    """Return the readiness checks by name, one for each container that requests use.
+    """Return readiness checks by name, one for each container without which most requests fail.
 
     A check looks up an item that does not exist, which costs one request unit.
     """

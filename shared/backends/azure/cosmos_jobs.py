@@ -1,4 +1,7 @@
-"""Download jobs, and leases of background jobs, in Cosmos DB: one item for each job, replaced under If-Match."""
+"""Jobs for downloads, audit bundles and imports, and due times and leases of periodic background jobs, in Cosmos DB.
+
+Each job is one item, which is replaced under If-Match.
+"""
 
 import base64
 import zlib
@@ -14,11 +17,11 @@ from shared.downloads.models import Job
 from shared.timestamps import format_rfc3339, parse_rfc3339
 
 LONG_BYTES: Final = 200_000
-"""Length above which the JSON text of a job is compressed, because Cosmos DB limits an item to 2 MB."""
+"""Number of characters above which the JSON text of a job is compressed; Cosmos DB limits an item to 2 MB."""
 
 
 class CosmosJobStore:
-    """Implementation of JobStore: stores background jobs in Cosmos DB.
+    """Implementation of JobStore: stores jobs for downloads, audit bundles and imports in Cosmos DB.
 
     Args:
         account: Cosmos DB account of the workspace.
@@ -70,7 +73,7 @@ def _job_from_item(item: Item) -> Job:
 
 
 class CosmosJobLeaseStore:
-    """Implementation of JobLeaseStore: stores leases of background jobs in Cosmos DB.
+    """Implementation of JobLeaseStore: stores due times and leases of periodic background jobs in Cosmos DB.
 
     Args:
         account: Cosmos DB account of the workspace.

@@ -72,8 +72,8 @@ class CosmosChainOverview:
         return None if status is None else _verdict_from_properties(status.get("verdict"))
 
     async def count_pending_amendments(self, chain: ChainKey) -> int:
-        stored = await self._store.count(chain, (_IS_PENDING,))
-        return stored - await self._store.count(chain, ("IS_DEFINED(c.p.AmendmentID)",))
+        stored = await self._store.count_records(chain, (_IS_PENDING,))
+        return stored - await self._store.count_records(chain, ("IS_DEFINED(c.p.AmendmentID)",))
 
     async def list_chains_with_incomplete_counts(self, limit: int) -> Sequence[ChainKey]:
         found: dict[ChainKey, None] = {}

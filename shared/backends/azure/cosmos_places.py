@@ -14,7 +14,8 @@ from shared.backends.azure.cosmos_containers import DOWNLOADS
 from shared.backends.azure.cosmos_item_store import CosmosItemStore, Item
 from shared.fair_use.ports import Purpose, QuotaReservation
 
-type _Places = dict[str, QuotaReservation]
+type _Reservations = dict[str, QuotaReservation]
+"""Reservations of one principal for one purpose, by reservation id."""
 
 
 class CosmosQuotaStore:
@@ -31,7 +32,7 @@ class CosmosQuotaStore:
         self._items = CosmosItemStore(account, DOWNLOADS, "QUOTAS_UNAVAILABLE", "the store of quotas")
 
     async def reserve(self, principal: str, purpose: Purpose, reservation_id: str, *, at: float, limit: int) -> bool:
-        def add_reservation(places: _Places) -> _Places | None:
+        def add_reservation(places: _Reservations) -> _Reservations | None:
             if reservation_id in places or sum(place.active for place in places.values()) >= limit:
                 return None
             return {**places, reservation_id: QuotaReservation(reservation_id, at)}
@@ -43,7 +44,7 @@ class CosmosQuotaStore:
     ) -> bool:
         allowed = False
 
-        def increase_reserved_size(places: _Places) -> _Places | None:
+        def increase_reserved_size(places: _Reservations) -> _Reservations | None:
             nonlocal allowed
             before = places.get(reservation_id, QuotaReservation(reservation_id, at))
             others = sum(place.size for place in places.values() if place.id != reservation_id)
@@ -61,7 +62,7 @@ class CosmosQuotaStore:
         return allowed
 
     async def mark_inactive(self, principal: str, purpose: Purpose, reservation_id: str) -> None:
-        def mark_inactive(places: _Places) -> _Places | None:
+        def mark_inactive(places: _Reservations) -> _Reservations | None:
             place = places.get(reservation_id)
             if place is None or not place.active:
                 return None
@@ -73,7 +74,7 @@ class CosmosQuotaStore:
         await self._change_reservations(principal, purpose, mark_inactive)
 
     async def delete_reservations(self, principal: str, purpose: Purpose, reservation_ids: Collection[str]) -> None:
-        def remove_reservations(places: _Places) -> _Places | None:
+        def remove_reservations(places: _Reservations) -> _Reservations | None:
             remaining = {
                 reservation_id: place
                 for reservation_id, place in places.items()
@@ -89,8 +90,8 @@ class CosmosQuotaStore:
         return sorted(places.values(), key=lambda place: (place.taken_at, place.id))
 
     async def _change_reservations(
-        self, principal: str, purpose: Purpose, change: Callable[[_Places], _Places | None]
-    ) -> _Places:
+        self, principal: str, purpose: Purpose, change: Callable[[_Reservations], _Reservations | None]
+    ) -> _Reservations:
         """Replace a principal's reservations by the result of ``change``, or keep them if the result is None.
 
         Return the stored reservations.
@@ -111,7 +112,7 @@ def _build_item_id(principal: str, purpose: Purpose) -> str:
     return f"places-{purpose}-{hashlib.sha256(principal.encode()).hexdigest()}"
 
 
-def _reservations_from_item(item: Mapping[str, Any] | None) -> _Places:
+def _reservations_from_item(item: Mapping[str, Any] | None) -> _Reservations:
     stored = {} if item is None else item["places"]
     return {
         reservation_id: QuotaReservation(reservation_id, float(taken_at), bool(active), int(size))

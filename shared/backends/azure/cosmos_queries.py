@@ -28,7 +28,7 @@ class _RestartDetector:
     def __call__(self, response: PipelineResponse[Any, Any]) -> None:
         self._gone = self._gone or response.http_response.status_code == HTTPStatus.GONE
 
-    def check(self) -> None:
+    def raise_if_restarted(self) -> None:
         """Raise :class:`QueryRestartedError` if the SDK has restarted the query."""
         if self._gone:
             raise QueryRestartedError
@@ -44,7 +44,7 @@ async def query_items(container: ContainerProxy, sql: str, **options: Any) -> As
     detector = _RestartDetector()
     timeout = _get_read_timeout(container)
     async for item in container.query_items(sql, raw_response_hook=detector, read_timeout=timeout, **options):
-        detector.check()
+        detector.raise_if_restarted()
         yield item
 
 
@@ -64,9 +64,9 @@ async def query_page(
     pages: Any = query.by_page(continuation)
     page: AsyncIterator[Any]
     async for page in pages:
-        detector.check()
+        detector.raise_if_restarted()
         return [item async for item in page], pages.continuation_token
-    detector.check()
+    detector.raise_if_restarted()
     return [], None
 
 

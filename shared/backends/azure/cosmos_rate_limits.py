@@ -75,6 +75,11 @@ class _PrincipalBudget:
 
     The usage of ended leases is summed per second, so that the item remains small under any load. Times are rounded up,
     so usage can count for up to one second too long, but never too short.
+
+    Args:
+        settled: number of used requests of ended leases, by second since the epoch.
+        running: end time and number of requests of each running lease, by lease id.
+        working: time and number of active requests that each instance stated last, by instance id.
     """
 
     def __init__(
@@ -88,9 +93,9 @@ class _PrincipalBudget:
     def from_item(cls, item: Mapping[str, Any] | None, at: float) -> Self:
         """Parse the usage of a budget from a Cosmos DB item; omit usage before the rate-limit window.
 
-        The window ends at ``at``. Counts of running requests are omitted if their times differ too much from ``at``.
-        Future times of leases and used requests were stored before the clock was set back; each is replaced by the
-        latest time possible at ``at``.
+        The window ends at ``at``. An instance's number of active requests is omitted if its time differs from ``at`` by
+        :data:`BELIEVED_SECONDS` or more. Future times of leases and used requests were stored before the clock was set
+        back; each is replaced by the latest time possible at ``at``.
         """
         if item is None:
             return cls({}, {}, {})

@@ -66,7 +66,8 @@ class RegionConnector(aiohttp.TCPConnector):
     def _renew_connections(self, now: float) -> None:
         """Close idle connections, close the others after their replies, and forget the address of the account.
 
-        This happens at most once a second, because the address can change long after the first rejection.
+        At most one call a second does this. Later calls repeat it, because the address can change long after the first
+        rejection.
         """
         if now - self._renewed_at < _RENEWAL_SECONDS:
             return

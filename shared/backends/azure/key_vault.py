@@ -74,7 +74,7 @@ class Vault:
         self._signers: dict[tuple[str, str], CryptographyClient] = {}
         self._known: dict[tuple[str, str], KeyVersion] = {}
 
-    async def list_versions(self, name: str) -> list[KeyVersion]:
+    async def list_enabled_versions(self, name: str) -> list[KeyVersion]:
         """Return the enabled versions of a key, oldest first.
 
         Raises:

@@ -69,7 +69,7 @@ because it makes queries fail on tables with row-level security.
 
 
 _reply_size: ContextVar[int] = ContextVar("reply_size", default=0)
-"""Number of bytes of the reply that the current task received last. The SDK does not return it."""
+"""Number of bytes of the reply that the current task received last. The SDK does not return this number."""
 
 
 def _create_reply_class(runtime: Runtime) -> type[aiohttp.ClientResponse]:
@@ -268,8 +268,8 @@ RAW_TABLE = "TelemetryRaw"
 INGEST_SECONDS = 180
 """Time in seconds after which the engine stops a command that ingests a file.
 
-With the margin, this is less than the reservation of an import's connection and the timeout of Azure Functions. The
-engine stops first, so that a repeated command does not run at the same time as the first one.
+With the margin, this is shorter than the time for which an import reserves its connection, and than the timeout of
+Azure Functions. The engine stops first, so that a repeated command does not run at the same time as the first one.
 """
 
 
@@ -287,7 +287,7 @@ class KustoTelemetryTable:
             URL, or a path for the emulator.
         identity_client_id: client id of the user-assigned identity; empty for the system-assigned identity.
         ingest_seconds: time in seconds after which the engine stops a command.
-        margin_seconds: seconds that are added to this time for sign-in, connection and reply.
+        margin_seconds: seconds that are added to ``ingest_seconds`` for sign-in, connection and reply.
     """
 
     def __init__(

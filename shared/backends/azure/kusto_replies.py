@@ -30,9 +30,9 @@ _VISUALIZATION = {
     "XAxis": "xAxis", "YAxis": "yAxis", "Legend": "legend", "YSplit": "ySplit", "Accumulate": "accumulate",
     "Kind": "kind", "Ymin": "yMin", "Ymax": "yMax", "Xmin": "xMin", "Xmax": "xMax",
 }  # fmt: skip
-"""Names in the API of the properties of ``render`` that the engine's annotation ``Visualization`` contains."""
+"""API names of the properties of ``render``, by their names in the engine's annotation ``Visualization``."""
 _SEVERAL_RESULTS = frozenset({("|", "fork"), ("|", "facet"), ("evaluate", "preview"), ("evaluate", "funnel_sequence")})
-"""Operators with several results: two tokens that follow each other."""
+"""Operators that return several result tables, each as two adjacent tokens of a query."""
 _INFORMATION_LEVEL: Final = 4
 """Lowest level of an event that is not a failure."""
 _NAME_LISTS = frozenset({"series", "yColumns", "anomalyColumns"})
@@ -40,6 +40,10 @@ _NAME_LISTS = frozenset({"series", "yColumns", "anomalyColumns"})
 
 def reject_partial_result(reply: KustoResponseDataSet, rows: list[Any]) -> None:
     """Check that a reply has all rows of the result.
+
+    Args:
+        reply: reply of the engine.
+        rows: rows of the reply's first result table; the engine reports a failure in place of a row.
 
     Raises:
         KustoServiceError: the engine reports failures among the rows or at the end of the reply.

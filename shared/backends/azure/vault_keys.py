@@ -25,6 +25,7 @@ OUTLIVED: Final = timedelta(minutes=MAX_MINUTES) + timedelta(hours=1)
 """Time for which a key version is published after its successor begins to sign; then all its tokens have expired."""
 
 FRESH_SECONDS: Final = 300.0
+"""Age in seconds at which the enabled versions of a key are read again."""
 _TOKEN_KEY: Final = "the key that signs tokens"  # noqa: S105  part of error messages
 _NOTE_KEY: Final = "the key that signs checkpoints"
 _LOG = logs.get_logger("key_vault")
@@ -65,7 +66,7 @@ class VaultSigningKey:
     async def load_public_keys(self) -> Sequence[Mapping[str, Any]]:
         versions, at = await self._read_current_versions(), self._runtime.now()
         signs = select_signing_version(versions, at)
-        others = [version for version in select_valid_versions(versions, at) if version is not signs]
+        others = [version for version in select_versions_to_publish(versions, at) if version is not signs]
         return [to_jwk(version.public) for version in (signs, *others)]
 
     async def _read_current_versions(self) -> list[KeyVersion]:
@@ -78,7 +79,7 @@ class VaultSigningKey:
     async def _refresh_versions(self) -> None:
         try:
             versions = await call_vault(
-                lambda: self._vault.list_versions(self._name), "SIGNING_KEY_UNAVAILABLE", _TOKEN_KEY
+                lambda: self._vault.list_enabled_versions(self._name), "SIGNING_KEY_UNAVAILABLE", _TOKEN_KEY
             )
         except WorkspaceError:
             if not self._versions:
@@ -90,13 +91,13 @@ class VaultSigningKey:
                 raise WorkspaceError(
                     Kind.UNAVAILABLE,
                     "SIGNING_KEY_UNAVAILABLE",
-                    f"In Key Vault, {_TOKEN_KEY} has no enabled version.",
+                    f"In Key Vault, {_TOKEN_KEY} has no enabled version; enable or create one.",
                 )
         self._read_at = self._runtime.monotonic()
 
 
 def select_signing_version(versions: Sequence[KeyVersion], at: datetime) -> KeyVersion:
-    """Return the key version that signs: the newest version whose public key all verifiers have had time to load.
+    """Return the key version that signs: the newest version that is at least :data:`SETTLING` old.
 
     If there is no such version, the oldest version signs.
     """
@@ -104,8 +105,8 @@ def select_signing_version(versions: Sequence[KeyVersion], at: datetime) -> KeyV
     return settled[-1] if settled else versions[0]
 
 
-def select_valid_versions(versions: Sequence[KeyVersion], at: datetime) -> list[KeyVersion]:
-    """Return the key versions whose tokens can still be valid, oldest first."""
+def select_versions_to_publish(versions: Sequence[KeyVersion], at: datetime) -> list[KeyVersion]:
+    """Return the key versions to publish, oldest first: all except those whose tokens have all expired."""
     successors = [*versions[1:], None]
     return [
         version
@@ -163,7 +164,7 @@ class VaultNoteSigner:
     async def _refresh_versions(self, *, reload: bool) -> None:
         try:
             versions = await call_vault(
-                lambda: self._vault.list_versions(self._name), "CHECKPOINTS_UNAVAILABLE", _NOTE_KEY
+                lambda: self._vault.list_enabled_versions(self._name), "CHECKPOINTS_UNAVAILABLE", _NOTE_KEY
             )
         except WorkspaceError:
             if reload or not self._versions:

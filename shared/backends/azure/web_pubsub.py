@@ -187,7 +187,7 @@ class WebPubSub:
         return cast("WebPubSubClient", client)
 
     def _create_credential_and_policy(self) -> tuple[Any, Any]:
-        from azure.core.credentials import AzureKeyCredential  # noqa: PLC0415  see _connect
+        from azure.core.credentials import AzureKeyCredential  # noqa: PLC0415  see _MODULES
 
         if self._access_key:
             return AzureKeyCredential(self._access_key), _create_key_policy(self._access_key, self._runtime)
@@ -196,10 +196,10 @@ class WebPubSub:
 
 def _create_key_policy(access_key: str, runtime: Runtime) -> Any:
     """Create the SDK policy that signs requests with an access key; a signed token is reused for half its lifetime."""
-    import jwt  # noqa: PLC0415  see _connect
-    from azure.core.pipeline import PipelineRequest  # noqa: PLC0415  see _connect
-    from azure.core.pipeline.policies import SansIOHTTPPolicy  # noqa: PLC0415  see _connect
-    from yarl import URL  # noqa: PLC0415  see _connect
+    import jwt  # noqa: PLC0415  see _MODULES
+    from azure.core.pipeline import PipelineRequest  # noqa: PLC0415  see _MODULES
+    from azure.core.pipeline.policies import SansIOHTTPPolicy  # noqa: PLC0415  see _MODULES
+    from yarl import URL  # noqa: PLC0415  see _MODULES
 
     class KeyPolicy(SansIOHTTPPolicy[Any, Any]):
         """SDK policy that adds the header ``Authorization`` with a token for the request's URL, signed with HS256."""
@@ -227,7 +227,10 @@ def _create_key_policy(access_key: str, runtime: Runtime) -> Any:
 
 @contextmanager
 def _convert_errors() -> Iterator[None]:
-    """Convert the SDK's exceptions to the errors that the MessageService port documents."""
+    """Convert the SDK's exceptions to the errors that the MessageService port documents.
+
+    A reply with status 404 (the stream or group does not exist) ends the block without an error.
+    """
     try:
         yield
     except WorkspaceError:

@@ -271,16 +271,16 @@ class HttpOpenIdProvider:
         self._runtime = runtime
 
     async def load_issuer(self) -> str:
-        await self._refresh_keys(KEYS_MAX_AGE_SECONDS)
+        await self._refresh_keys_if_older(KEYS_MAX_AGE_SECONDS)
         return self._issuer
 
     async def find_public_key(self, key_id: str) -> Mapping[str, Any] | None:
-        await self._refresh_keys(KEYS_MAX_AGE_SECONDS)
+        await self._refresh_keys_if_older(KEYS_MAX_AGE_SECONDS)
         if key_id not in self._keys:
-            await self._refresh_keys(MIN_REFRESH_SECONDS)
+            await self._refresh_keys_if_older(MIN_REFRESH_SECONDS)
         return self._keys.get(key_id)
 
-    async def _refresh_keys(self, max_age: float) -> None:
+    async def _refresh_keys_if_older(self, max_age: float) -> None:
         if self._runtime.monotonic() - self._fetched_at < max_age:
             return
         async with self._lock:
@@ -295,8 +295,8 @@ class HttpOpenIdProvider:
         try:
             timeout = aiohttp.ClientTimeout(sock_connect=_CONNECT_SECONDS)
             async with asyncio.timeout(self._seconds), aiohttp.ClientSession(timeout=timeout) as session:
-                discovery = await _get_json(session, self._discovery_url)
-                keys = await _get_json(session, str(discovery["jwks_uri"]))
+                discovery = await _fetch_json_object(session, self._discovery_url)
+                keys = await _fetch_json_object(session, str(discovery["jwks_uri"]))
             self._issuer = str(discovery["issuer"])
             self._keys = {str(key["kid"]): key for key in keys["keys"] if "kid" in key}
         except (aiohttp.ClientError, TimeoutError, ValueError, KeyError, TypeError, RecursionError) as error:
@@ -313,7 +313,7 @@ def _build_unavailable_error() -> WorkspaceError:
     )
 
 
-async def _get_json(session: aiohttp.ClientSession, url: str) -> dict[str, Any]:
+async def _fetch_json_object(session: aiohttp.ClientSession, url: str) -> dict[str, Any]:
     async with session.get(url, allow_redirects=False) as response:
         response.raise_for_status()
         content = bytearray()

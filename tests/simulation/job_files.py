@@ -41,8 +41,8 @@ class DatedBlobs(FolderBlobStore):
             self._set_time(path)
         return is_new
 
-    def _copy_blob(self, path: Path, source: Path) -> None:
-        super()._copy_blob(path, source)
+    def _copy_file_to_blob(self, path: Path, source: Path) -> None:
+        super()._copy_file_to_blob(path, source)
         self._set_time(path)
 
     def _set_time(self, path: Path) -> None:

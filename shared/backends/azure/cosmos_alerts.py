@@ -92,6 +92,10 @@ class CosmosAlertStore:
         return 0
 
     async def _delete_rule_state(self, rule: str, current: Item | None, operations: Sequence[Operation]) -> bool:
+        """Delete a rule's state item, together with the last operations on its alerts.
+
+        Return False if another process has changed the state item ``current``.
+        """
         if current is None:
             return not operations
         deletion: Operation = ("delete", (_STATE,), {"if_match_etag": current["_etag"]})

@@ -30,7 +30,7 @@ class CosmosIdempotencyStore:
         item_id = f"key-{key}"
 
         def claim_if_free(before: Item | None) -> Item | None:
-            return _claim_to_item(item_id, new_claim, at) if _is_unclaimed(before, forget_before) else None
+            return _claim_to_item(item_id, new_claim, at) if _is_missing_or_expired(before, forget_before) else None
 
         item = await self._items.change(item_id, item_id, claim_if_free)
         return _claim_from_item(item) if item else new_claim
@@ -58,7 +58,7 @@ class CosmosReplyStore:
         item_id = f"answer-{name}"
 
         def lease_if_free(before: Item | None) -> Item | None:
-            free = before is None or _is_unclaimed(before, forget_before)
+            free = before is None or _is_missing_or_expired(before, forget_before)
             item: Item = _claim_to_item(item_id, new_claim, at) | _FREE if free or before is None else before
             if "answer" not in item and item["leasedUntil"] > format_rfc3339(lease_until + CLOCK_TOLERANCE):
                 # The clock was set back. A running holder renews the shortened lease; that of a crashed one soon ends.
@@ -118,6 +118,6 @@ def _claim_from_item(item: Item) -> Claim:
     return Claim(item["fingerprint"], item["appendId"])
 
 
-def _is_unclaimed(item: Item | None, forget_before: datetime) -> bool:
+def _is_missing_or_expired(item: Item | None, forget_before: datetime) -> bool:
     # The time to live deletes items late, so expired ones are ignored here.
     return item is None or parse_rfc3339(item["madeAt"]) < forget_before

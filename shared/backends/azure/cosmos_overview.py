@@ -132,7 +132,7 @@ class CosmosChainOverview:
 
     async def save_checkpoint_sizes(self, sizes: Mapping[ChainKey, int]) -> None:
         for chain, size in sizes.items():
-            await self._change_status(chain, _build_checkpoint_size_update(size))
+            await self._change_status_item(chain, _build_checkpoint_size_update(size))
 
     async def save_verdict(self, chain: ChainKey, verdict: StoredVerdict, started_at: str) -> None:
         members: Item = {"at": verdict.verified_at, "records": verdict.records, "valid": verdict.is_valid}
@@ -142,7 +142,7 @@ class CosmosChainOverview:
             is_outdated = verdict.is_valid and item.get("verdict", {}).get("at", "") > started_at
             return None if is_outdated else {**item, "verdict": members}
 
-        await self._change_status(chain, store_verdict)
+        await self._change_status_item(chain, store_verdict)
 
     async def close(self) -> None:
         """Do nothing; the owner of the account closes the account."""
@@ -216,6 +216,7 @@ class CosmosChainOverview:
         return head is None or (head.counts is not None and head.counts.are_complete)
 
     async def _read_time_of_first_record(self, chain: ChainKey) -> str:
+        """Return the time of a chain's first record; ``-`` if the record or its time is missing."""
         page = await self._store.read(chain, 0, limit=1, max_bytes=1)
         return page.records[0].projection.get("Timestamp", "-") if page.records else "-"
 
@@ -236,6 +237,10 @@ class CosmosChainOverview:
         return pending
 
     async def _index_amendments_of_page(self, chain: ChainKey, records: Sequence[ChainRecord], last: int) -> int:
+        """Add the undecided amendments among ``records`` to the index.
+
+        Return the number of these records minus the number of their decisions among the chain's first ``last`` records.
+        """
         names = {format_record_id(record.sequence): record for record in records}
         decisions = await self._store.find(chain, Lookup.AMENDMENT_ID, list(names))
         decided = {decision.projection["AmendmentID"] for decision in decisions}
@@ -298,7 +303,7 @@ class CosmosChainOverview:
         page = await self._store.read(place.chain, place.sequence - 1, limit=1, max_bytes=1)
         return next((record for record in page.records if record.sequence == place.sequence), None)
 
-    async def _change_status(self, chain: ChainKey, change: Callable[[Item], Item | None]) -> None:
+    async def _change_status_item(self, chain: ChainKey, change: Callable[[Item], Item | None]) -> None:
         key = items.compute_partition_key(chain, 1)
         first = {"id": items.STATUS_ID, "chain": key, "append": items.STATUS_ID, "scope": chain.scope_key}
         await self._items[chain.target].change(items.STATUS_ID, key, lambda item: change(item or first))

@@ -187,6 +187,7 @@ class WebPubSub:
         return cast("WebPubSubClient", client)
 
     def _create_credential_and_policy(self) -> tuple[Any, Any]:
+        """Return the credential of the SDK's client, and the policy that signs requests with the access key, if any."""
         from azure.core.credentials import AzureKeyCredential  # noqa: PLC0415  see _MODULES
 
         if self._access_key:

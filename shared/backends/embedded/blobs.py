@@ -49,7 +49,7 @@ class FolderBlobStore:
 
     async def upload(self, name: str, source: Path) -> None:
         path = build_blob_path(self._folder, name)
-        await self._run_in_thread(lambda: self._copy_blob(path, source))
+        await self._run_in_thread(lambda: self._copy_file_to_blob(path, source))
 
     async def read(self, name: str) -> bytes:
         path = build_blob_path(self._folder, name)
@@ -119,7 +119,7 @@ class FolderBlobStore:
 
         return _move_into_folder(path.parent, create_from_draft)
 
-    def _copy_blob(self, path: Path, source: Path) -> None:
+    def _copy_file_to_blob(self, path: Path, source: Path) -> None:
         draft = durable_files.write_temporary_file(self._create_draft_path(path.name), b"")
         try:
             with draft.open("r+b") as file, source.open("rb") as content:
@@ -133,6 +133,7 @@ class FolderBlobStore:
         durable_files.fsync_folders(path, self._folder)
 
     def _create_draft_path(self, name: str) -> Path:
+        """Return a path for a new unfinished file; the first call on a store deletes abandoned files."""
         if not self._swept:
             self._swept = True
             _delete_abandoned_drafts(self._folder / DRAFTS, self._runtime.now())
@@ -185,10 +186,11 @@ def _iterate_blobs(folder: Path, above: str, prefix: str) -> Iterator[Blob]:
 
 
 def _iterate_blob_of_entry(name: str, entry: "os.DirEntry[str]") -> Iterator[Blob]:
+    """Yield the blob of a folder's entry; yield nothing if the file was deleted since the folder was read."""
     try:
         found = entry.stat()
     except FileNotFoundError:
-        return  # deleted since the folder was read
+        return
     yield Blob(name, found.st_size, datetime.fromtimestamp(found.st_mtime, UTC), _build_etag(found))
 
 

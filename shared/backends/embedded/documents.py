@@ -141,7 +141,7 @@ class SqliteDocumentStore:
         sql = f"UPDATE documents SET etag = ?, document = ? WHERE {_BY_KEY}"  # noqa: S608  own text
 
         def update_document(connection: sqlite3.Connection) -> None:
-            _check_precondition(connection, table, key, if_match)
+            _require_document_with_etag(connection, table, key, if_match)
             connection.execute(sql, (etag, text, *_build_row_key(table, key)))
 
         with _convert_errors():
@@ -150,7 +150,7 @@ class SqliteDocumentStore:
 
     async def delete(self, table: Table, key: DocumentKey, if_match: str | None) -> None:
         def delete_document(connection: sqlite3.Connection) -> None:
-            _check_precondition(connection, table, key, if_match)
+            _require_document_with_etag(connection, table, key, if_match)
             connection.execute(f"DELETE FROM documents WHERE {_BY_KEY}", _build_row_key(table, key))  # noqa: S608  own text
 
         with _convert_errors():
@@ -187,7 +187,9 @@ def _build_row_key(table: Table, key: DocumentKey) -> tuple[str, str, str, str, 
     return *_build_container_key(table), format_partition_key(key.partition), key.id
 
 
-def _check_precondition(connection: sqlite3.Connection, table: Table, key: DocumentKey, if_match: str | None) -> None:
+def _require_document_with_etag(
+    connection: sqlite3.Connection, table: Table, key: DocumentKey, if_match: str | None
+) -> None:
     sql = f"SELECT etag FROM documents WHERE {_BY_KEY}"  # noqa: S608  own text
     row = connection.execute(sql, _build_row_key(table, key)).fetchone()
     if row is None:

@@ -110,7 +110,7 @@ class HubTrimmer:
             sqlite3.Error: the file is locked for over 30 seconds, or cannot be written.
         """
         deleted = sum(
-            self._trim_partition(hub, str(partition), older_than, names)
+            self._delete_old_events_of_partition(hub, str(partition), older_than, names)
             for hub, names in groups.items()
             for partition in range(PARTITIONS)
         )
@@ -123,7 +123,9 @@ class HubTrimmer:
         self._offsets.close()
         self._connection.close()
 
-    def _trim_partition(self, hub: str, partition: str, older_than: datetime, groups: Collection[str]) -> int:
+    def _delete_old_events_of_partition(
+        self, hub: str, partition: str, older_than: datetime, groups: Collection[str]
+    ) -> int:
         row = self._connection.execute(
             "SELECT id FROM partitions WHERE hub = ? AND partition = ?", (hub, partition)
         ).fetchone()

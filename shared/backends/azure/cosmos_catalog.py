@@ -129,7 +129,7 @@ class CosmosCatalogStore:
         raise self._store.build_unavailable_error()
 
     async def _store_items_exceeding_batch(self, items: Sequence[Item], sizes: Sequence[int]) -> int:
-        """Store the catalog items that do not fit into the batch of the head item; return their number."""
+        """Store the first items until the others fit into the head item's batch; return the number of stored items."""
         first = 0
         while not self._fits_in_batch(sizes[first:]):
             size, count = 0, 0
@@ -167,7 +167,7 @@ class CosmosCatalogStore:
     async def _delete_items(self, ids: Iterable[str]) -> None:
         """Delete catalog items that the head item does not list.
 
-        If this fails, a later change of the catalog deletes them.
+        If a deletion fails, a warning is logged, and a later change of the catalog deletes the items.
         """
         for batch in batched(ids, MAX_OPERATIONS, strict=False):
             try:
@@ -196,7 +196,7 @@ class _Draft:
         """Check that each item fits into Cosmos DB.
 
         Raises:
-            WorkspaceError: TOO_LARGE ``RECORD_TOO_LARGE``.
+            WorkspaceError: TOO_LARGE ``RECORD_TOO_LARGE`` if an item is too large.
         """
         for item, name, size in zip(self.items, self._names, self.sizes, strict=True):
             limit = MAX_EVENT_BYTES if "event" in item else MAX_ITEM_BYTES

@@ -248,9 +248,10 @@ def _build_record_operations(chain: ChainKey, head: SegmentHead, records: Sequen
 def _build_pending_amendments_operations(
     chain: ChainKey, head: SegmentHead, records: Sequence[ChainRecord]
 ) -> list[Operation]:
-    """Return the operation that adds the pending amendments among the records to the index.
+    """Return a list with the operation that adds the pending amendments among the records to the index.
 
-    One item is enough, because the records of a batch have the same time. The list is empty if there are none.
+    One operation is enough, because the records of a batch have the same time. Without pending amendments, the list is
+    empty.
     """
     sequences = [record.sequence for record in records if is_pending_amendment(record)]
     if chain.target is not Target.DOMAIN_AMENDMENTS or not sequences:

@@ -8,7 +8,7 @@ from azure.core.exceptions import AzureError, ClientAuthenticationError
 
 from shared.backends.azure.cosmos_requests import (
     CosmosUsage,
-    is_behind_session,
+    is_stale_replica_error,
     is_transient,
     is_unsent_request_error,
     read_sub_status,
@@ -69,7 +69,7 @@ def error_from_rejection(error: Exception) -> WorkspaceError | None:
     Return None if the request may have changed something. Status 409 is converted to the error of a unique key.
     ``CosmosDocumentStore.create`` handles 409 before, because an existing document with the id also causes it.
     """
-    if is_behind_session(error):
+    if is_stale_replica_error(error):
         return None
     create_error = _CERTAIN.get(read_http_status(error) or 0)
     if create_error is not None:

@@ -122,7 +122,7 @@ async def retry_read[T](read: Callable[[], Awaitable[T]], usage: CosmosUsage, ru
         try:
             return await read()
         except CosmosHttpResponseError as error:
-            if error.status_code == HTTPStatus.NOT_FOUND and not is_behind_session(error):
+            if error.status_code == HTTPStatus.NOT_FOUND and not is_stale_replica_error(error):
                 raise
             await retries.wait_after_failure(error)
         except (AzureError, OSError, TimeoutError) as error:
@@ -208,11 +208,11 @@ def is_transient(error: Exception) -> bool:
     if isinstance(error, ClientAuthenticationError):
         return False
     status: Any = getattr(error, "status_code", None)
-    return status is None or status in _TRANSIENT or status >= _FIRST_SERVER_ERROR or is_behind_session(error)
+    return status is None or status in _TRANSIENT or status >= _FIRST_SERVER_ERROR or is_stale_replica_error(error)
 
 
-def is_behind_session(error: Exception) -> bool:
-    """Return whether the replica that replied is behind the client's session, so that 404 does not prove absence.
+def is_stale_replica_error(error: Exception) -> bool:
+    """Return whether a 404 comes from a replica that lacks earlier writes, so that the item or container may exist.
 
     The SDK does not repeat such a request without endpoint discovery.
     """

@@ -1,8 +1,8 @@
 """Refused attempts to sign, used sign-ins and the index of signatures in Cosmos DB.
 
 Each member's refused attempts are one item in a separate partition, and each use of a sign-in is one item in a separate
-partition. All signatures, and the progress of their index, are in one common partition. The partition ``index`` is that
-of an earlier version and is not read.
+partition. All signatures, and the progress of their index, are in one common partition. The partition ``index``
+contains the index of an earlier version, and is not read.
 """
 
 import hashlib

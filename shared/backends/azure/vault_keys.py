@@ -34,8 +34,8 @@ _LOG = logs.get_logger("key_vault")
 class VaultSigningKey:
     """Implementation of SigningKey: signs access tokens with a key in Azure Key Vault.
 
-    After a version is disabled in the vault, every instance stops using it within
-    :data:`FRESH_SECONDS`.
+    After a version is disabled in the vault, every instance stops using it at its next successful read of the versions,
+    normally within :data:`FRESH_SECONDS`.
 
     Args:
         vault: vault that contains the key.

@@ -106,7 +106,7 @@ class WebPubSub:
             )
 
     async def send(self, connection_id: str, text: bytes) -> None:
-        """Send one text message to a WebSocket connection."""
+        """Send one text message to a WebSocket connection; a closed connection is ignored."""
         with _convert_errors():
             await self._await_with_timeout(
                 (await self._get_or_open_client()).send_to_connection(connection_id, text, content_type="text/plain")

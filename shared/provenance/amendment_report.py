@@ -56,7 +56,7 @@ class Report:
         entity_id: id of the amended entity.
         answer: amendments and decisions about the entity, in the order of the chain.
         decided: all decisions about the amendments in ``answer``, also decisions that ``answer`` does not contain.
-        header: origin of the report, and state of the chain.
+        header: workspace, author and time of the report, and state of the chain.
         receipts: receipts of the amendments and decisions that a checkpoint covers, by RecordID.
     """
 
@@ -123,7 +123,7 @@ def render_page_start(title: str) -> str:
 
 
 def render_amendment(stored: ChainRecord, decided: FoundDecisions, links: "_ReceiptLinks | None" = None) -> str:
-    """Render one amendment with its decision as HTML; a damaged amendment is marked.
+    """Render one amendment with its decision as HTML; for a damaged one, render only a notice of the damage.
 
     Args:
         stored: the amendment as it is stored.

@@ -224,7 +224,7 @@ class Amendments:
         return await self._log.append(decision.chain, draft, append_id=append_id, check=check, exclusive=exclusive)
 
     async def _find_by_append_id(self, chain: ChainKey, append_id: str) -> AppendResult | None:
-        """Return the record that an earlier attempt of the same request has appended; None if there is none."""
+        """Return the record that an earlier request with the same append id has appended; None if there is none."""
         found = await self._store.find(chain, Lookup.APPEND_ID, [append_id]) if append_id else ()
         return AppendResult(found[0], repeated=True) if found else None
 
@@ -263,7 +263,7 @@ class Amendments:
 class _UnconfirmedError(Exception):
     """Error of :attr:`SigningSession.confirm`, which the check raises before a signed decision is appended.
 
-    This class is no WorkspaceError, because one of the kind UNAVAILABLE would end the other appends of the batch, too.
+    This class is no WorkspaceError, because a WorkspaceError UNAVAILABLE would end the other appends of the batch, too.
 
     Args:
         error: error of :attr:`SigningSession.confirm`.
@@ -321,12 +321,12 @@ def is_decision(record: ChainRecord) -> bool:
 
 
 def is_amendment_record(record: ChainRecord) -> bool:
-    """Return whether a record in a chain of amendments is an amendment; the other records are decisions."""
+    """Return whether a record in a chain of amendments is an amendment, by its filter fields; others are decisions."""
     return "AmendmentID" not in record.projection
 
 
 def get_amendment_id(record: ChainRecord) -> str:
-    """Return the RecordID that identifies an amendment in its decisions."""
+    """Return the RecordID of an amendment, which its decisions contain as ``AmendmentID``."""
     return format_record_id(record.sequence)
 
 

@@ -22,8 +22,8 @@ MAX_CLOCK_DIFFERENCE: Final = timedelta(hours=1)
 async def reject_forged_head(store: ChainStore, chain: ChainKey, tip: Tip, instant: str, runtime: Runtime) -> None:
     """Reject an append if the chain's head item, which states the last record, does not match that record.
 
-    The next record takes its PreviousHash from the head item, and its time is not earlier than the head item's.
-    Therefore:
+    The next record takes its PreviousHash from the head item, and its time is not earlier than that of the head item.
+    Therefore, these rules are checked:
 
     - The head item's hash must be the stored hash of the last record.
     - The last record's time must have the format of records.
@@ -81,5 +81,5 @@ def compute_latest_allowed_time(instant: datetime) -> str:
 
 
 def describe_future_time(record_id: str) -> str:
-    """Describe the fault of a record whose time is later than :func:`compute_latest_allowed_time`."""
+    """Describe the fault of a record whose time is later than :func:`compute_latest_allowed_time` allows."""
     return f"{record_id} has a time more than an hour ahead of this host's clock"

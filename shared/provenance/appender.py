@@ -60,7 +60,8 @@ class PendingAppend:
         future: future with the result for the caller.
         look_up: whether the append id is possibly already in the chain and must be searched there.
         check: raises an error to reject the append; see :meth:`ChainLog.append`.
-        exclusive: text that a batch must not contain twice, see :meth:`ChainLog.append`; empty for no restriction.
+        exclusive: appends with the same text are never in one batch, see :meth:`ChainLog.append`; empty if there is no
+            such restriction.
         caller: trace span of the caller, or None.
         sent: whether an earlier attempt of this process has possibly stored the record.
     """
@@ -80,7 +81,7 @@ class PendingAppend:
 
     @property
     def unique_keys(self) -> list[tuple[str, str]]:
-        """Keys that a batch must not contain twice: ``exclusive``, and the append id if it is possibly stored."""
+        """Keys that no two appends of a batch may share: ``exclusive``, and the append id if it is possibly stored."""
         keys = [("append", self.append_id)] if self.look_up else []
         return [*keys, ("exclusive", self.exclusive)] if self.exclusive else keys
 
@@ -96,7 +97,19 @@ class PendingAppend:
 
 
 class Appender:
-    """Appends the records of the queue ``waiting`` to one audit chain; see :class:`ChainLog` for the arguments."""
+    """Appends the records of one audit chain.
+
+    Args:
+        store: store of the chain.
+        chain: chain to append to.
+        workspace: the workspace's id.
+        tips: cached tips of all chains in this process.
+        give_up_seconds: time limit in seconds for retries of a batch after conflicts and unknown outcomes.
+        runtime: clock, randomness and threads.
+
+    Attributes:
+        waiting: queue of appends that are not in a batch yet.
+    """
 
     def __init__(
         self,
@@ -162,9 +175,9 @@ class Appender:
         self._tips.move_to_end(self.chain)
 
     def _remove_next_batch(self) -> list[PendingAppend]:
-        """Take the next batch of waiting appends from the queue, in order.
+        """Remove the next batch of appends from the queue and return it, in the order of the queue.
 
-        Remove appends whose caller was cancelled.
+        Appends whose caller was cancelled are removed, too, but are not returned.
         """
         batch: list[PendingAppend] = []
         later: list[PendingAppend] = []
@@ -213,9 +226,9 @@ class Appender:
         return min(LONGEST_BACKOFF_SECONDS, FIRST_BACKOFF_SECONDS * 2.0 ** min(attempt, 20))
 
     async def _try_to_store_batch(self, batch: list[PendingAppend]) -> bool:
-        """Call :meth:`_store_batch_once`; return False if the caller must try again.
+        """Try once to store a batch; return False if the caller must try again.
 
-        If the store is unavailable, return False if an earlier attempt has possibly stored records; else raise the
+        If the store is unavailable, try again only if an earlier attempt has possibly stored records; else raise the
         error.
         """
         try:

@@ -2,9 +2,9 @@
 
 A run verifies the chains that have grown since their last verification, beginning with the chain whose verification is
 oldest. A chain that has checkpoints but is not stored, because its records or its head item were deleted, is verified,
-too. A period consists of the runs until no such chain remains. A broken chain is verified in each period, because it
-may have been repaired. A verification always begins at the first record, and only complete results are stored: a stored
-intermediate state could be forged so that changed records look valid.
+too. A period is the sequence of runs until every due chain is verified. A broken chain is verified in each period,
+because it may have been repaired. A verification always begins at the first record, and only complete results are
+stored: a stored intermediate state could be forged so that changed records look valid.
 """
 
 from collections.abc import Awaitable, Callable, Collection
@@ -62,7 +62,7 @@ class BackgroundVerification:
         self._unfinished: VerificationRun | None = None
 
     async def run(self) -> bool:
-        """Verify the audit chains that are due; return False if the time limit ends the run before the last chain.
+        """Verify the audit chains that are due; return False if the time limit ended the run before all were verified.
 
         If the result is False, call this method again soon: it then verifies the remaining chains.
         """
@@ -91,7 +91,7 @@ class BackgroundVerification:
     async def _list_due_missing_chains(self, known: Collection[str]) -> list[ChainKey]:
         """Return the chains that have checkpoints but are not listed, if they were not verified in this period."""
         try:
-            missing = await self._checkpoints.find_chains_except(known)
+            missing = await self._checkpoints.find_checkpointed_chains_except(known)
         except WorkspaceError as error:
             _LOG.warning("missing chains could not be searched: %s", error)
             return []

@@ -72,7 +72,7 @@ def encode_canonical_value(value: Any, field: str) -> bytes:
 
 
 def parse_canonical(canonical: bytes) -> Any:
-    """Parse canonical JSON text. A number beyond 2^53 becomes a float, although it is written without a decimal point.
+    """Parse canonical JSON text; an integer beyond ±(2^53-1) becomes a float, if a float has exactly its value.
 
     Raises:
         ValueError: the text is not JSON.
@@ -192,7 +192,7 @@ def _find_canonical_form_error(value: Any, field: str) -> WorkspaceError | None:
             return invalid(path or "body", rule)
         if isinstance(item, Mapping):
             if any(not isinstance(name, str) or _has_surrogate(name) for name in item):
-                return invalid(path or "body", "member names must be valid Unicode text")
+                return invalid(path or "body", "property names must be valid Unicode text")
             children = [(f"{path}.{name}" if path else name, inner, depth - 1) for name, inner in item.items()]
             pending.extend(reversed(children))
         elif isinstance(item, list | tuple):

@@ -18,7 +18,7 @@ MAX_QUEUED_BYTES: Final = 64_000_000
 KNOWN_TIPS: Final = 1_000
 _RUN_ID_BYTES: Final = 12
 _FIRST_NUMBER: Final = 10**11
-"""First number in the append ids of a process; later numbers have the same length, so that ids sort by number."""
+"""First number in the append ids of a process; all its numbers have the same length, so that ids sort by number."""
 
 
 class ChainLog:
@@ -75,8 +75,8 @@ class ChainLog:
                 record. Empty for an append that is certainly new.
             check: called before each attempt; raises an error to reject the append. If another record is appended after
                 the check, the attempt fails and the check is called again.
-            exclusive: text that a batch must not contain twice. Therefore, the ``check`` of an append can read the
-                records of all earlier appends with this text.
+            exclusive: appends with the same text, such as ``decision 000000000007``, are never in one batch. So the
+                ``check`` of an append can read the records of all earlier appends with this text.
 
         Raises:
             WorkspaceError: UNAVAILABLE: ``PROVENANCE_UNAVAILABLE`` if nothing was stored, ``PROVENANCE_BUSY`` if too
@@ -156,7 +156,7 @@ class EventLog:
     async def append_to_chain(
         self, chain: ChainKey, user_id: str, event: Mapping[str, Any], *, append_id: str = ""
     ) -> AppendResult:
-        """Append one audit event; the result states whether an earlier call with the append id has stored it.
+        """Append one audit event; the result states whether an earlier call with the same append id has stored it.
 
         Args:
             chain: chain to append to.

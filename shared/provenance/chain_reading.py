@@ -58,7 +58,8 @@ async def verify_next_records(
         chain: chain to verify.
         verification: state of the verification, which continues after its last valid record.
         last_sequence: highest sequence number to verify.
-        stop: sequence number at which this call stops; None to stop after a default number of records.
+        stop: last sequence number to verify in this call if the store has row streams; None for a default number of
+            records. Without row streams, this call verifies one page.
         runtime: source of worker threads.
 
     Raises:
@@ -81,9 +82,9 @@ async def verify_next_records(
 
 
 def _build_restartable_verifier(verification: ChainVerification) -> Callable[[Iterable[Row]], None]:
-    """Return a function that verifies rows (records), and that can be called again after a failure.
+    """Return a function that verifies rows (records), and that can be called again with all rows after a failure.
 
-    Each call begins at the same record.
+    Each call first restores the state that the verification has now.
     """
     start = {field.name: getattr(verification, field.name) for field in fields(verification)}
     tree = deepcopy(verification.tree)

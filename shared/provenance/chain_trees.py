@@ -17,7 +17,7 @@ KNOWN_SUBTREES: Final = 50_000
 class ChainTrees:
     """Computes the Merkle trees of chains from the stored hashes of their records, and caches roots of subtrees.
 
-    If someone changes stored hashes, cached roots still match the signed checkpoints, but newly computed roots do not.
+    If someone changes stored hashes, cached roots still match the signed checkpoint, but roots computed later do not.
 
     Args:
         store: store of the chains.
@@ -74,7 +74,7 @@ class ChainTrees:
             await self._tiles.save(chain, tile, [root for root in roots if root])
 
     async def _load_tiles(self, chain: ChainKey, first: int, last: int) -> None:
-        """Load the stored tiles (lists of subtree roots) of a range of leaves, unless these roots are cached."""
+        """Add the subtree roots of a range of leaves to the cache, from the stored tiles (lists of such roots)."""
         complete = last // SUBTREE_LEAVES * SUBTREE_LEAVES
         for start in range(first // TILE_LEAVES * TILE_LEAVES, complete, TILE_LEAVES):
             end = min(complete, start + TILE_LEAVES)

@@ -54,7 +54,7 @@ class EventFastPath:
         last_hash: Hash of that record.
         previous_hash: PreviousHash of that record.
         time: time of that record.
-        hashes: hashes of the verified records, up to the requested number of leaves.
+        hashes: ``Hash`` of each verified record that belongs to the Merkle tree.
     """
 
     sequence: int
@@ -64,7 +64,9 @@ class EventFastPath:
     hashes: list[str]
 
     def verify_simple_events(self, rows: Iterator[Row], leaf_count: int) -> Row | None:
-        """Verify rows while they are valid simple events; return the first other row, or None at the end.
+        """Verify rows while they are valid simple events.
+
+        Return the first row that is not a valid simple event, or None after the last row.
 
         Args:
             rows: iterator over the next rows of the chain; it continues after the returned row.
@@ -158,7 +160,8 @@ class ChainVerification:
         previous_hash: PreviousHash of that record; initially empty.
         time: time of that record; initially empty.
         fault: first fault, at which the verification stops; None if there is none yet.
-        fork: fault of the first record that has the same PreviousHash as an earlier, different record.
+        fork: fault of the first record that has the same PreviousHash as an earlier, different record; None if there is
+            none yet.
         tree: Merkle tree of the hashes of the verified records, up to ``leaves`` records.
         signed: sequence numbers of the first and the last record with a signature; zeros if there is none.
     """
@@ -207,7 +210,10 @@ class ChainVerification:
         )
 
     def _verify_row(self, row: Row, hashes: list[str]) -> bool:
-        """Verify one record by all rules, without the fast path; return False if the record is faulty."""
+        """Verify one record by all rules, without the fast path; return False if the record is faulty.
+
+        The Hash of a valid record that belongs to the Merkle tree is appended to ``hashes``.
+        """
         record = _record_from_row(row)
         value: Any = parse_if_canonical(record.canonical) if isinstance(row[1], bytes) else None
         if self._is_valid(record, value):
@@ -225,7 +231,10 @@ class ChainVerification:
         return True
 
     def extend_signed_range(self, first: int, last: int) -> None:
-        """Extend the range ``signed`` by the later records ``first`` to ``last``; two zeros change nothing."""
+        """Extend ``signed`` to include the signed records from ``first`` to ``last``, which come after its range.
+
+        Zero for both means that there are no such records.
+        """
         self.signed = (self.signed[0] or first, last or self.signed[1])
 
     def _is_valid(self, record: ChainRecord, value: Any) -> bool:
@@ -279,7 +288,7 @@ class ChainVerification:
         if record.sequence == self.sequence:
             return f"{here} is stored twice"
         if record.sequence != self.sequence + 1:
-            return f"{here} stands where {format_record_id(self.sequence + 1)} is missing"
+            return f"{here} is stored where {format_record_id(self.sequence + 1)} is missing"
         before = format_record_id(self.sequence) if self.sequence else "the genesis hash of this chain"
         return f"{here} does not link to {before}"
 
@@ -300,7 +309,7 @@ class ChainVerification:
 
 
 def describe_wrong_record_id(stated: object, here: str) -> str:
-    """Describe the fault of a record that states another RecordID than ``here``, that of its place in the chain."""
+    """Describe the fault of a record that states the RecordID ``stated``, but is stored in the place of ``here``."""
     return f"{stated} is stored in the place of {here}"
 
 
@@ -317,7 +326,7 @@ def to_rows(records: Iterable[ChainRecord]) -> Iterable[Row]:
         yield (record.sequence, record.canonical, record.hash, fields)
 
 
-def find_record_with_same_predecessor(records: Sequence[ChainRecord], fault: ChainFault) -> int | None:
+def find_sequence_with_same_predecessor(records: Sequence[ChainRecord], fault: ChainFault) -> int | None:
     """Find a record with the PreviousHash of the faulty record, but another Hash; return its sequence number."""
     previous_hash = fault.previous_hash
     for record in records:
@@ -329,7 +338,7 @@ def find_record_with_same_predecessor(records: Sequence[ChainRecord], fault: Cha
 
 
 def build_fork_fault(record_hash: str, other: int) -> ChainFault:
-    """Build the fault of a fork: the record with this hash has the same PreviousHash as the record ``other``."""
+    """Build the fault of a fork: the record with this hash has the PreviousHash of the record with number ``other``."""
     reason = f"fork: this record and {format_record_id(other)} have the same PreviousHash"
     return ChainFault(record_hash, reason, is_fork=True)
 
@@ -350,4 +359,5 @@ def _parse_filter_fields(array: bytes) -> dict[str, str]:
 
 
 def _replace_non_text(_: object) -> int:
+    """Return a number in place of a filter field that JSON cannot contain, because no text equals a number."""
     return 0

@@ -34,13 +34,18 @@ class CheckpointStore(Protocol):
         ...
 
     async def find_newest(self, prefix: str) -> StoredCheckpoint | None:
-        """Return the checkpoint with the highest name that starts with a prefix; None if there is none."""
+        """Return the newest checkpoint of a chain: the one with the highest name; None if there is none.
+
+        Args:
+            prefix: prefix of the names of the chain's checkpoints, which ends in ``/``.
+        """
         ...
 
     async def list_folders(self, parent: str) -> Sequence[str]:
-        """Return the prefixes of names, up to the second ``/``, that begin with ``parent`` and a ``/``, in any order.
+        """Return the prefixes of checkpoint names directly below ``parent``, in any order.
 
-        A returned prefix possibly has no checkpoint.
+        For the parent ``DomainEvents``, the name ``DomainEvents/1f0c/000000000042`` has the prefix
+        ``DomainEvents/1f0c/``. A returned prefix possibly has no checkpoint.
         """
         ...
 
@@ -65,7 +70,7 @@ class NoteSigner(Protocol):
     """
 
     async def sign(self, message: bytes) -> bytes:
-        """Return the signature over SHA-256 of a message, r and s as 64 bytes."""
+        """Return the ECDSA signature over the SHA-256 of a message: r and s, 32 bytes each."""
         ...
 
     async def load_public_key(self) -> bytes:

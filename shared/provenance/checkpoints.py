@@ -41,7 +41,7 @@ class CurrentCheckpoint:
     """Newest checkpoint of a chain.
 
     Attributes:
-        stored: stored checkpoint. If a retired key signed it, a signature of the current key is added.
+        stored: the checkpoint as it is stored; if a retired key signed it, with an added signature of the current key.
         checkpoint: parsed content of the checkpoint.
         last_hash: Hash of the last record that the checkpoint covers.
     """
@@ -66,7 +66,7 @@ def build_checkpoint_name(chain: ChainKey, size: int) -> str:
 
 
 class RetrySchedule:
-    """Schedule of retries for chains whose checkpoint failed: in the next sweep, then after 2, 4, 8, ... sweeps.
+    """Schedule of retries for chains whose checkpoint failed: after 1, then after 2, 4, ..., at most 64 sweeps.
 
     A sweep is one run of the job that creates checkpoints.
     """
@@ -143,14 +143,14 @@ class Checkpoints:
         """Return a chain's newest checkpoint without verifying it."""
         return await self._notes.find_newest(build_checkpoint_name_prefix(chain))
 
-    async def find_chains_except(self, known: Collection[str]) -> Sequence[ChainKey]:
-        """Return the chains that have checkpoints and whose name prefix is not in ``known``.
+    async def find_checkpointed_chains_except(self, known: Collection[str]) -> Sequence[ChainKey]:
+        """Return the chains that have checkpoints, except chains whose prefix is in ``known``.
 
         The scope of such a chain is read from its newest checkpoint. The signature is not verified here; the
         verification of the chain verifies it.
 
         Args:
-            known: prefixes from :func:`build_checkpoint_name_prefix`.
+            known: prefixes of chains, from :func:`build_checkpoint_name_prefix`.
 
         Raises:
             WorkspaceError: UNAVAILABLE if the store of the checkpoints does not respond.
@@ -178,9 +178,9 @@ class Checkpoints:
         return ChainKey(target, unquote(origin.removeprefix(chain_origin).removeprefix("/")))
 
     async def count_covered_records(self, chain: ChainKey) -> int:
-        """Return the number of records that a chain's newest checkpoint covers; read it from the checkpoint's name.
+        """Return the number of records that a chain's newest checkpoint covers; 0 if the chain has no checkpoint.
 
-        Return 0 if the chain has no checkpoint.
+        The number is read from the checkpoint's name; the signature is not verified.
         """
         stored = await self.find_newest(chain)
         return 0 if stored is None else sequence_from_record_id(stored.name.rpartition("/")[2]) or 0
@@ -205,11 +205,11 @@ class Checkpoints:
         return checkpoint
 
     async def load_current(self, chain: ChainKey) -> CurrentCheckpoint:
-        """Return the newest checkpoint of a chain after verifying its signature.
+        """Verify the signature of a chain's newest checkpoint and return the checkpoint.
 
         Raises:
             WorkspaceError: NOT_FOUND ``CHECKPOINT_NOT_FOUND`` if the chain has no checkpoint.
-            NoteError: if the stored note is not trusted.
+            NoteError: if the stored checkpoint is not trusted.
         """
         stored = await self.find_newest(chain)
         if stored is None:
@@ -223,11 +223,11 @@ class Checkpoints:
         """Sign and store a new checkpoint of a chain; return None if the chain has not grown since its last checkpoint.
 
         First, the new records are verified, and the Merkle tree of the older records is compared with the last
-        checkpoint. If they differ, the chain is not signed.
+        checkpoint. If a new record is invalid, or the tree differs, no checkpoint is signed.
 
         Raises:
-            WorkspaceError: CONFLICT ``CHECKPOINT_REFUSED`` if the chain differs from its last checkpoint or a record's
-                time is ahead of the clock; UNAVAILABLE if a store does not respond.
+            WorkspaceError: CONFLICT ``CHECKPOINT_REFUSED`` if the chain is broken, differs from its last checkpoint,
+                or a record's time is too far ahead of the clock; UNAVAILABLE if a store does not respond.
             NoteError: if the last checkpoint is not trusted.
         """
         created = await self._create_if_grown(chain)

@@ -43,7 +43,7 @@ class RootSignature:
         """Parse a stored signature.
 
         Raises:
-            NoteError: if the content does not have the form of :meth:`encode`.
+            NoteError: if the content is not what :meth:`encode` returns for a signature.
         """
         try:
             message = cbor2.loads(content, allow_indefinite=False, allow_duplicate_keys=False)
@@ -71,7 +71,7 @@ class RootSignature:
         return self._encode_with_header({_PROOFS: {_INCLUSION: [cbor2.dumps([size, leaf_index, list(path)])]}})
 
     def encode_growth_receipt(self, old_size: int, size: int, path: Sequence[bytes]) -> bytes:
-        """Encode a receipt of consistency (RFC 9942 section 5.3); it contains the signature of the larger tree.
+        """Encode a receipt of consistency (RFC 9942 section 5.3); this signature must be that of the larger tree.
 
         Args:
             old_size: number of the smaller tree's leaves.
@@ -113,7 +113,7 @@ class RootSignature:
 
 
 def build_protected_header(key_id: bytes, issuer: str, subject: str) -> bytes:
-    """Encode the protected header of a signature over a root.
+    """Encode the protected header of a signature over a Merkle root as CBOR.
 
     Args:
         key_id: id of the key that signs.
@@ -125,7 +125,12 @@ def build_protected_header(key_id: bytes, issuer: str, subject: str) -> bytes:
 
 
 def build_signed_bytes(protected: bytes, root: bytes) -> bytes:
-    """Encode the bytes that are signed: the Sig_structure of COSE_Sign1 (RFC 9052 section 4.4)."""
+    """Encode the bytes that a key signs for a Merkle root: the Sig_structure of COSE_Sign1 (RFC 9052 section 4.4).
+
+    Args:
+        protected: protected header from :func:`build_protected_header`.
+        root: root of the Merkle tree.
+    """
     return cbor2.dumps(["Signature1", protected, b"", root])
 
 

@@ -90,28 +90,28 @@ class ListCursor[Place]:
         """
         if cursor is None:
             return None
-        stored_filters, place = self._split(cursor)
+        stored_filters, place = self._decode_filters_and_place(cursor)
         _require_same_filters(stored_filters, filters)
         return place
 
     def collect_errors(self, faults: ValidationErrors, cursor: str | None, filters: str) -> None:
-        """Add the error of an invalid cursor to the errors of its request.
+        """Add the error of an invalid cursor to the errors of its request; do nothing for a valid cursor.
 
-        A cursor is compared with the filters only if all filters are valid.
+        The cursor is compared with the filters only if the request's filters are valid.
 
         Args:
-            faults: errors of the request.
+            faults: errors of the request, to which the error is added.
             cursor: cursor that a client sent.
             filters: values of the filters as one text.
         """
         if cursor is None or not faults.has_valid_fields("cursor"):
             return
         with faults.collect():
-            stored_filters, _ = self._split(cursor)
+            stored_filters, _ = self._decode_filters_and_place(cursor)
             if faults.has_valid_fields(*self.filter_names):
                 _require_same_filters(stored_filters, filters)
 
-    def _split(self, cursor: str) -> tuple[str, Place]:
+    def _decode_filters_and_place(self, cursor: str) -> tuple[str, Place]:
         try:
             filters, *values = decode_cursor(self.name, cursor, (str, *self.types))
             return str(filters), self.to_place(*values)

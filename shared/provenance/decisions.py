@@ -51,7 +51,7 @@ def has_matching_filter_fields(record: ChainRecord) -> bool:
 
 
 def read_decided_amendment_id(record: ChainRecord) -> str:
-    """Return the RecordID of the amendment about which a record decides; empty if the record is no decision.
+    """Return the RecordID of the amendment that a record approves or rejects; empty if the record is no decision.
 
     If the content cannot be parsed, the filter field ``AmendmentID`` is returned.
     """
@@ -65,7 +65,7 @@ def read_decided_amendment_id(record: ChainRecord) -> str:
 async def look_up_indexed_decisions(
     store: ChainStore, chain: ChainKey, amendments: Sequence[str], *, runtime: Runtime
 ) -> dict[str, ChainRecord]:
-    """Find decisions about amendments by the content of records; if the store cannot, find them by filter fields.
+    """Find decisions about amendments by an index of the store: over the content of records, or else by filter fields.
 
     Returns:
         The first decision about each decided amendment, by the RecordID of the amendment.
@@ -112,9 +112,9 @@ async def find_decisions(
 async def _read_decisions(
     store: ChainStore, chain: ChainKey, amendments: frozenset[str], start: int, runtime: Runtime
 ) -> tuple[list[ChainRecord], int, bool]:
-    """Read the next records after ``start`` and return the decisions among them.
+    """Read up to :data:`READ_AT_MOST` records after the record ``start``, and return the decisions among them.
 
-    Also return the last sequence number that was read, and whether the chain ends with it.
+    Also return the last sequence number that was read, and whether it is the end of the chain.
     """
     found: list[ChainRecord] = []
     after = start
@@ -138,7 +138,7 @@ def _filter_decisions(records: Sequence[ChainRecord], amendments: frozenset[str]
 
 
 def _select_first_decisions(records: Sequence[ChainRecord], amendments: Sequence[str]) -> dict[str, ChainRecord]:
-    """Select the first decision about each amendment.
+    """Select the first decision about each of the given amendments; return it by the RecordID of the amendment.
 
     If the content of any record names the amendment, records that name it only in their filter fields do not count.
     """

@@ -74,7 +74,12 @@ def get_filter_fields(record: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def describe_non_text_fields(record_name: str, fields: Mapping[str, Any]) -> str:
-    """Describe the fault of a record with a filter field that is not text; return an empty text if all are texts."""
+    """Name the filter fields of a record that are not text, in a sentence; return an empty text if all are text.
+
+    Args:
+        record_name: RecordID or other name of the record for the sentence.
+        fields: filter fields of the record.
+    """
     names = sorted(name for name, value in fields.items() if not isinstance(value, str))
     return f"filter fields of {record_name} are not text: {', '.join(names)}" if names else ""
 
@@ -92,7 +97,7 @@ def is_record_time(text: str) -> bool:
 
 
 def describe_invalid_time(record_name: str) -> str:
-    """Describe the fault of a record whose time is not in the format of :func:`is_record_time`."""
+    """Describe the fault of a record whose time :func:`is_record_time` does not accept."""
     return f"the time of {record_name} does not have the format 2026-01-05T08:00:00.000000Z"
 
 
@@ -113,7 +118,7 @@ def is_too_deep(value: Any) -> bool:
 
 
 def describe_time_order_fault(record_name: str, previous_number: int) -> str:
-    """Describe the fault of a record whose time is earlier than the time of record number ``previous_number``."""
+    """Describe the fault of a record whose time is earlier than that of the record with number ``previous_number``."""
     return f"the time of {record_name} is earlier than the time of {format_record_id(previous_number)}"
 
 

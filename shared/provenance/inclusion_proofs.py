@@ -33,7 +33,7 @@ class InclusionProofs:
         self._outside: dict[tuple[int, int], bytes] = {}
 
     def get_record_hash(self, sequence: int) -> bytes:
-        """Return the stored ``Hash`` of a record as bytes; call this directly after :meth:`prove` for the record."""
+        """Return the stored ``Hash`` of a record as bytes; call this directly after :meth:`prove` for this record."""
         return self._hashes[(sequence - 1) % SUBTREE_LEAVES]
 
     async def prove(self, sequence: int) -> MerkleInclusionProof:

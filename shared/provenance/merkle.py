@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 
 def hash_leaf(data: bytes) -> bytes:
-    """Return the RFC 6962 hash of a leaf of a Merkle tree."""
+    """Return the RFC 6962 hash of a leaf of a Merkle tree, from the data of the leaf."""
     return hashlib.sha256(b"\x00" + data).digest()
 
 
@@ -70,7 +70,8 @@ class CompactRange:
 def list_inclusion_proof_ranges(index: int, size: int) -> list[tuple[int, int]]:
     """Return the ranges of leaves for a leaf's audit path; each hash of the path is the root of one range.
 
-    The order is that of the path, which is PATH(index, D[size]) in RFC 6962.
+    A range is the index of its first leaf and the index after its last leaf. The ranges are in the order of the path,
+    which is PATH(index, D[size]) in RFC 6962.
 
     Args:
         index: index of the leaf, from 0 to ``size`` - 1.
@@ -92,7 +93,8 @@ def list_inclusion_proof_ranges(index: int, size: int) -> list[tuple[int, int]]:
 def list_consistency_proof_ranges(old_size: int, size: int) -> list[tuple[int, int]]:
     """Return the ranges of leaves for a consistency proof; each hash of the proof is the root of one range.
 
-    The order is that of the proof, which is PROOF(old, D[size]) in RFC 6962.
+    A range is the index of its first leaf and the index after its last leaf. The ranges are in the order of the proof,
+    which is PROOF(old, D[size]) in RFC 6962.
 
     Args:
         old_size: number of the earlier tree's leaves, 1 to ``size``.
@@ -114,7 +116,15 @@ def list_consistency_proof_ranges(old_size: int, size: int) -> list[tuple[int, i
 
 
 def is_included(data: bytes, index: int, size: int, path: Sequence[bytes], root: bytes) -> bool:
-    """Return whether an audit path proves that a tree contains a leaf (RFC 9162 section 2.1.3.2)."""
+    """Return whether an audit path proves that a tree contains a leaf (RFC 9162 section 2.1.3.2).
+
+    Args:
+        data: data of the leaf.
+        index: index of the leaf, from 0.
+        size: number of the tree's leaves.
+        path: audit path of the leaf.
+        root: root hash of the tree.
+    """
     if not 0 <= index < size:
         return False
     node, place, last = hash_leaf(data), index, size - 1
@@ -132,7 +142,15 @@ def is_included(data: bytes, index: int, size: int, path: Sequence[bytes], root:
 
 
 def is_consistent(old_size: int, size: int, old_root: bytes, root: bytes, proof: Sequence[bytes]) -> bool:
-    """Return whether a proof shows that a tree begins with all leaves of an earlier tree (RFC 9162 section 2.1.4.2)."""
+    """Return whether a proof shows that a tree begins with all leaves of an earlier tree (RFC 9162 section 2.1.4.2).
+
+    Args:
+        old_size: number of the earlier tree's leaves.
+        size: number of the later tree's leaves.
+        old_root: root hash of the earlier tree.
+        root: root hash of the later tree.
+        proof: consistency proof.
+    """
     if not 0 < old_size <= size:
         return False
     if old_size == size:

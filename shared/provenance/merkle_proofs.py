@@ -1,4 +1,4 @@
-"""Merkle proofs that a chain contains a record, or begins with an earlier tree."""
+"""Merkle proofs that the tree of a chain contains a record, or begins with all leaves of an earlier tree."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -52,7 +52,7 @@ class Proofs:
         self._trees = trees
 
     async def prove_inclusion(self, chain: ChainKey, sequence: int, size: int) -> MerkleInclusionProof:
-        """Prove that the tree of a chain's first ``size`` records contains the record with a sequence number.
+        """Prove that the tree of a chain's first ``size`` records contains the record with the number ``sequence``.
 
         Raises:
             WorkspaceError: INVALID if ``size`` is not between 1 and the chain's length, or ``sequence`` not between 1
@@ -76,12 +76,12 @@ class Proofs:
         return await self.build_consistency_proof(chain, old_size, size)
 
     async def build_inclusion_proof(self, chain: ChainKey, sequence: int, size: int) -> MerkleInclusionProof:
-        """Build an inclusion proof without a check that ``size`` is at most the chain's length."""
+        """Build an inclusion proof like :meth:`prove_inclusion`, without a check of ``sequence`` and ``size``."""
         hashes = await self._compute_range_roots(chain, list_inclusion_proof_ranges(sequence - 1, size))
         return MerkleInclusionProof(sequence - 1, size, hashes)
 
     async def build_consistency_proof(self, chain: ChainKey, old_size: int, size: int) -> MerkleConsistencyProof:
-        """Build a consistency proof without a check that the sizes are at most the chain's length."""
+        """Build a consistency proof like :meth:`prove_consistency`, without a check of the sizes."""
         return MerkleConsistencyProof(
             old_size, size, await self._compute_range_roots(chain, list_consistency_proof_ranges(old_size, size))
         )

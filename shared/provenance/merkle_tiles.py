@@ -1,4 +1,4 @@
-"""Stored roots of complete subtrees of the Merkle trees of chains."""
+"""Tiles: stored lists of the roots of complete subtrees of the Merkle trees of chains."""
 
 import hashlib
 from collections.abc import Callable, Sequence
@@ -18,7 +18,8 @@ _DIGEST: Final = hashlib.sha256().digest_size
 class Tiles:
     """Stored roots of complete subtrees of a chain's Merkle tree, so that proofs need not read every record's hash.
 
-    A tile is the list of the roots of 256 consecutive subtrees; the last tile has fewer. Lost tiles are computed again.
+    A tile is the list of the roots of 256 consecutive subtrees of 4,096 leaves each. The last tile of a chain possibly
+    has fewer roots. Lost tiles are computed again.
     Tiles need not be trusted, because the recipient of a proof checks it against a signed root.
 
     Args:

@@ -31,14 +31,14 @@ class Body(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _check_canonical_forms(cls, value: Any) -> Any:
-        if type(value) is dict and not value.keys() <= (known := _list_property_names(cls)):
+        if type(value) is dict and not value.keys() <= (known := _get_property_names(cls)):
             for name in value.keys() - known:
                 encode_canonical_value(value[name], name)
         return value
 
 
 @cache
-def _list_property_names(model: type[Body]) -> frozenset[str]:
+def _get_property_names(model: type[Body]) -> frozenset[str]:
     return frozenset(model.model_fields).union(field.alias or "" for field in model.model_fields.values())
 
 
@@ -103,7 +103,7 @@ SentSignature = Annotated[
 ]
 """Type of the body property ``signature``.
 
-The pipeline accepts any value, because the other reasons to reject a decision come before an invalid signature.
+The request pipeline accepts any value: other reasons to reject a decision are reported before an invalid signature.
 """
 
 

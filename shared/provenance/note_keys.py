@@ -27,9 +27,9 @@ _COORDINATE: Final = 32
 
 
 class NoteKeys:
-    """Keys of the workspace: the current key signs checkpoints (signed notes of C2SP).
+    """Signs checkpoints (signed notes of C2SP) with the workspace's current key, and finds the key for a signature.
 
-    The retired keys verify older checkpoints.
+    Retired keys verify older checkpoints.
 
     Args:
         signer: port of the signing keys.
@@ -41,7 +41,7 @@ class NoteKeys:
         self._workspace = workspace
 
     async def load_current_key(self) -> VerifierKey:
-        """Return the key that verifies new signatures.
+        """Return the public key of the current signing key, which verifies new signatures.
 
         Raises:
             WorkspaceError: as the methods of :class:`NoteSigner`.
@@ -49,7 +49,7 @@ class NoteKeys:
         return VerifierKey(build_key_name(await self._workspace()), await self._signer.load_public_key())
 
     async def load_trusted_keys(self, *, reload: bool = False) -> list[VerifierKey]:
-        """Return the keys whose signatures are trusted: the current key first, then the retired keys.
+        """Return the public keys whose signatures are trusted: the current key first, then the retired keys.
 
         Args:
             reload: read the keys again instead of using cached ones.
@@ -77,7 +77,7 @@ class NoteKeys:
         raise NoteError(f"the checkpoint is not signed by a trusted key of {build_key_name(await self._workspace())}")
 
     async def sign(self, text: str) -> bytes:
-        """Sign a text with the current key and return the note.
+        """Sign a text, which ends in a newline, with the current key and return the signed note.
 
         The note is verified before it is returned, because an invalid note could never be removed from the store.
 
@@ -94,7 +94,7 @@ class NoteKeys:
 
         Args:
             checkpoint: content of the checkpoint.
-            issuer: address of the service.
+            issuer: base URL of the service, which the signature contains.
 
         Raises:
             NoteError: if the key was replaced during signing.
@@ -122,10 +122,10 @@ class NoteKeys:
         raise NoteError("the root of the checkpoint is not signed by a trusted key")
 
     async def add_current_signature(self, note: bytes) -> bytes:
-        """Add the signature line of the current key to a note that a retired key signed.
+        """Add a signature line of the current key to a note that a retired key signed, and return the note.
 
-        Recipients with either key can verify the result. The note is returned unchanged if the current key signed it,
-        or cannot sign.
+        Recipients can then verify the note with either key. The note is returned unchanged if the current key has
+        signed it already, or cannot sign.
 
         Raises:
             NoteError: if the note is not trusted.

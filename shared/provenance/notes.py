@@ -101,7 +101,7 @@ class CheckpointContent:
 
 
 def build_key_name(workspace: str) -> str:
-    """Return the name of the workspace's checkpoint key."""
+    """Return the name of a workspace's checkpoint key, such as ``oi-provenance/plant``."""
     return f"oi-provenance/{quote(workspace, safe='')}"
 
 
@@ -109,7 +109,7 @@ def build_origin(workspace: str, target: str, scope_key: str = "") -> str:
     """Return the origin (first line) of a chain's checkpoints, such as ``oi-provenance/plant/DomainEvents/line-1``.
 
     Args:
-        workspace: name of the workspace, from which the name of the signing key is built (:func:`build_key_name`).
+        workspace: the workspace's id; the origin begins with the name of its key (:func:`build_key_name`).
         target: target of the chain.
         scope_key: scope key of the chain, which is percent-encoded; empty for a chain without a scope.
     """
@@ -129,7 +129,7 @@ def format_note(text: str, key: VerifierKey, signature: bytes) -> bytes:
 
 
 def format_signature_line(key: VerifierKey, signature: bytes) -> bytes:
-    """Format a signature as a line of a signed note, which can have several such lines."""
+    """Format a signature (ECDSA, DER) as a line of a signed note; a note can have several signature lines."""
     return f"{_DASH}{key.name} {base64.b64encode(key.key_id + signature).decode()}\n".encode()
 
 

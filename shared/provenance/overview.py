@@ -126,7 +126,9 @@ class AuditOverview:
         return PendingPage(result, [entry.place for entry in page], has_more and bool(page))
 
     async def add_missing_chain_counts(self) -> int:
-        """Count the records of chains that an earlier version wrote; remove decided amendments from the index.
+        """Count the records of chains that an earlier version of the service wrote.
+
+        Also remove decided amendments from the index of pending amendments.
 
         Returns:
             The number of chains whose records were counted.
@@ -144,9 +146,10 @@ class AuditOverview:
         return len(counted)
 
     async def _ensure_complete_counts(self) -> None:
-        """Count the records of chains that an earlier version wrote; raise an error if this takes too long.
+        """Count the records of chains that an earlier version wrote, so that the index has their pending amendments.
 
-        Before they are counted, the index lacks the amendments of these chains.
+        Raises:
+            WorkspaceError: UNAVAILABLE ``PROVENANCE_UNAVAILABLE`` if this takes longer than :data:`COUNT_SECONDS`.
         """
         if self._runtime.monotonic() < self._checked_at + CHECK_SECONDS:
             return
@@ -160,7 +163,7 @@ class AuditOverview:
             self._checked_at = self._runtime.monotonic()
 
     async def _drop_decided_entries(self, entries: Sequence[PendingEntry]) -> list[PendingEntry]:
-        """Return the index entries of amendments without a decision; remove decided amendments from the index."""
+        """Return the entries of stored amendments without a decision; remove those of decided ones from the index."""
         by_chain: dict[ChainKey, list[str]] = {}
         for entry in entries:
             by_chain.setdefault(entry.place.chain, []).append(format_record_id(entry.place.sequence))

@@ -86,7 +86,7 @@ class PendingEntry:
 class ChainOverview(Protocol):
     """Store of the summaries of all chains, and of the index of pending amendments.
 
-    The transaction of an append updates both. Chains that an earlier version wrote are counted later by
+    The transaction of an append updates both. Chains that an earlier version of the service wrote are counted later by
     :meth:`add_missing_chain_counts`, which can run in several processes at once and during appends. All methods raise
     ``WorkspaceError`` UNAVAILABLE with code ``PROVENANCE_UNAVAILABLE`` if the store does not respond.
     """
@@ -113,18 +113,18 @@ class ChainOverview(Protocol):
         ...
 
     async def count_pending_amendments(self, chain: ChainKey) -> int:
-        """Count the pending amendments of a chain in the index; needed if the chain's summary has no count yet."""
+        """Count the pending amendments of a chain among its records; needed while its summary contains no count."""
         ...
 
     async def list_chains_with_incomplete_counts(self, limit: int) -> Sequence[ChainKey]:
-        """Return chains whose counts are incomplete, at most ``limit``.
+        """Return up to ``limit`` chains with records that are not counted yet, because an earlier version wrote them.
 
         Use ``limit`` 1 to check whether such a chain exists.
         """
         ...
 
     async def add_missing_chain_counts(self, chain: ChainKey) -> None:
-        """Count the records that an earlier version of the service appended, and add pending amendments to the index.
+        """Count the records of a chain that an earlier version of the service appended; index its pending amendments.
 
         The work can be repeated after an interruption: no count is lost, and no record is counted twice.
         """
@@ -145,7 +145,7 @@ class ChainOverview(Protocol):
         ...
 
     async def remove_pending_entries(self, entries: Sequence[PendingEntry]) -> None:
-        """Remove the entries of decided amendments from the index."""
+        """Remove these entries, whose amendments are decided, from the index."""
         ...
 
     async def save_checkpoint_sizes(self, sizes: Mapping[ChainKey, int]) -> None:
@@ -170,5 +170,5 @@ class ChainOverview(Protocol):
 
 
 def is_pending_amendment(record: ChainRecord) -> bool:
-    """Return whether a record is an amendment that was stored as pending."""
+    """Return whether a record is an amendment that was stored as pending; it may have been decided since."""
     return record.projection.get("Status") == "pending" and "AmendmentID" not in record.projection

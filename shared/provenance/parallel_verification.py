@@ -20,7 +20,7 @@ from shared.provenance.window_verification import WINDOW, ParallelVerifier, Veri
 from shared.runtime import SYSTEM_RUNTIME, Runtime
 
 RESULT_TIMEOUT_SECONDS: Final = 0.05
-"""Timeout in seconds of a window's result; a slower verifier process has no free processor or has stopped."""
+"""Seconds to wait for the result of a window; a slower verifier process has no free processor or has stopped."""
 
 _LOG = logs.get_logger("provenance")
 
@@ -54,7 +54,7 @@ async def verify_records_up_to(
     *,
     runtime: Runtime = SYSTEM_RUNTIME,
 ) -> None:
-    """Continue a verification up to a sequence number, a fault, or the last stored record.
+    """Continue a verification up to a sequence number, a fault, or the last stored record, whichever comes first.
 
     Args:
         store: store of the chain; verifies long chains in parallel if it has the port :class:`ParallelVerifier`.
@@ -77,7 +77,7 @@ async def verify_records_up_to(
                 continue
             before = verification.sequence
             await verify_next_records(
-                store, chain, verification, last, scheduler.find_window_end(before), runtime=runtime
+                store, chain, verification, last, scheduler.get_window_end_after(before), runtime=runtime
             )
             if verification.sequence == before:
                 return
@@ -107,7 +107,10 @@ class WindowScheduler:
         self._answers: dict[int, asyncio.Future[WindowResult]] = {}
 
     async def run(self, store: ParallelVerifier) -> None:
-        """Let the parallel verifier verify windows (ranges of records), from the last back to the one reached here."""
+        """Let the parallel verifier verify windows (ranges of records), from the last window backwards.
+
+        This ends at the window that the verification from the genesis hash has reached.
+        """
         for _ in range(self._options.ahead):
             self._queue_next_window()
         try:
@@ -138,15 +141,15 @@ class WindowScheduler:
             verification, self._compute_window_end(window_number)
         )
 
-    def find_window_end(self, sequence: int) -> int:
-        """Return the last sequence number of the window that contains the record after ``sequence``."""
+    def get_window_end_after(self, sequence: int) -> int:
+        """Return the last sequence number of the window that contains the record ``sequence`` + 1."""
         return self._compute_window_end(sequence // self._options.window)
 
     def _compute_window_end(self, window_number: int) -> int:
         return min(self._last, (window_number + 1) * self._options.window)
 
     def _queue_next_window(self) -> None:
-        """Select the next window (range of records) for the verifier, unless this process has already reached it."""
+        """Queue the window (range of records) before the last queued one, unless this process has reached it."""
         if self._next > self._reached:
             answer = self._answers[self._next] = asyncio.get_running_loop().create_future()
             self._reserved.append((self._next, answer))

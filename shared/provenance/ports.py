@@ -145,7 +145,7 @@ class RecordPage:
 
 
 class Lookup(StrEnum):
-    """Name of a field of audit records by which :meth:`ChainStore.find` searches."""
+    """Stored field that :meth:`ChainStore.find` compares: append id, or RecordID of the amendment that is decided."""
 
     APPEND_ID = "AppendID"
     AMENDMENT_ID = "AmendmentID"
@@ -189,7 +189,7 @@ class ChainStore(Protocol):
     def max_batch_weight(self) -> int: ...  # noqa: D102
 
     def measure_bytes_in_batch(self, canonical: bytes) -> int:
-        """Return the maximum number of bytes that a record takes in an append, with escapes and filter fields."""
+        """Return an upper bound of the bytes that a record needs in an append, with escapes and filter fields."""
         ...
 
     async def provision(self, chain: ChainKey) -> None:
@@ -268,7 +268,10 @@ class ChainStore(Protocol):
     async def find(self, chain: ChainKey, by: Lookup, values: Sequence[str]) -> Sequence[ChainRecord]:
         """Find the records of a chain in which the field ``by`` has one of the given values.
 
-        There are at most 100 values: RecordIDs of amendments, or append ids, which prevent a second append of a record.
+        Args:
+            chain: chain to search.
+            by: field to compare.
+            values: at most 100 values: append ids, or RecordIDs of amendments.
         """
         ...
 
@@ -278,8 +281,8 @@ class ChainStore(Protocol):
         """Yield the key and tip of each chain whose last record is not older than ``changed_from``, in any order.
 
         Args:
-            changed_from: time as RFC 3339 text; empty for all chains.
-            targets: targets of the chains.
+            changed_from: time in the format of records; empty for all chains.
+            targets: yield only chains of these containers.
         """
         ...
 
@@ -357,7 +360,9 @@ class MisplacedRecords(Protocol):
     """
 
     async def find_misplaced_record(self, chain: ChainKey) -> int | None:
-        """Find the first misplaced record; return the next valid sequence number after it, or None if there is none.
+        """Find the first misplaced record and return the next valid sequence number after its place.
+
+        Return None if the chain has no misplaced record.
 
         Args:
             chain: chain to search; a chain that does not exist has no records.

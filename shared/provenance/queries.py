@@ -116,7 +116,10 @@ async def collect_records(
     measure_size: Callable[[ChainRecord], int] = measure_json_size,
     runtime: Runtime,
 ) -> AuditQueryResult:
-    """Skip ``offset`` matching records, then return up to ``limit`` matching records, as many as fit in one reply."""
+    """Return up to ``limit`` matching records after the first ``offset`` ones, as many as fit in one reply.
+
+    Arguments: see :func:`export_records`.
+    """
     records: list[ChainRecord] = []
     size, scanned, more = _FRAME, 0, False
     async for page, read, following in iterate_record_pages(
@@ -237,7 +240,10 @@ async def query_amendments(
     offset: int = 0,
     runtime: Runtime = SYSTEM_RUNTIME,
 ) -> AuditQueryResult:
-    """Return amendments and decisions that match conditions, newest first. Arguments: see :func:`query_records`."""
+    """Return amendments and decisions that match ``amendment_filters``, newest first.
+
+    The other arguments are those of :func:`query_records`.
+    """
     if amendment_filters.status is not AmendmentState.PENDING:
         return await query_records(
             store, chain, amendment_filters.to_filters(), limit=limit, offset=offset, runtime=runtime
@@ -252,8 +258,8 @@ async def query_entity_amendments(
 ) -> AuditQueryResult:
     """Return an entity's amendments and decisions in the order of the chain, at most 1,000.
 
-    Decisions are also searched by the ids of the amendments. The store finds an entity's decisions by a copy of its id,
-    and someone may have changed this copy.
+    The store finds an entity's decisions by their filter field ``EntityID``, which someone may have changed. Therefore,
+    decisions are also searched by the RecordIDs of the entity's amendments.
     """
     answer = await collect_records(
         store, chain, Filters(equal={"EntityID": entity_id}), newest_first=False, limit=MAX_CHAIN, runtime=runtime
@@ -266,7 +272,7 @@ async def query_entity_amendments(
         amendment: one for amendment, one in decisions.items() if one.sequence not in present and one.sequence < last
     }
     missed = await runtime.run_in_thread(_select_matching_decisions, candidates)
-    return await _add_missed_records(answer, missed, runtime) if missed else answer
+    return await _add_missed_decisions(answer, missed, runtime) if missed else answer
 
 
 def list_amendment_ids(records: Iterable[ChainRecord]) -> list[str]:
@@ -275,11 +281,11 @@ def list_amendment_ids(records: Iterable[ChainRecord]) -> list[str]:
 
 
 def _select_matching_decisions(by_amendment: Mapping[str, ChainRecord]) -> list[ChainRecord]:
-    """Return the decisions whose content names the amendment that is their key (its RecordID) in the mapping."""
+    """Return the decisions whose content names the same amendment (RecordID) as their key in ``by_amendment``."""
     return [record for amendment, record in by_amendment.items() if read_decided_amendment_id(record) == amendment]
 
 
-async def _add_missed_records(
+async def _add_missed_decisions(
     answer: AuditQueryResult, missed: Sequence[ChainRecord], runtime: Runtime
 ) -> AuditQueryResult:
     more = await build_query_result(missed, len(missed), has_more=False, runtime=runtime)

@@ -17,7 +17,7 @@ from shared.provenance.signed_roots import SignedRoot, SignedRoots
 from shared.runtime import SYSTEM_RUNTIME, Runtime
 
 RETRY_SECONDS: Final = 15
-"""Seconds until the next checkpoint covers a new record, with the default schedule."""
+"""Seconds until a checkpoint usually covers a new record, with the default schedule."""
 RECEIPTS_PER_STEP: Final = 100
 """Number of receipts between two pauses for other tasks."""
 _LOG = get_logger("provenance")
@@ -111,7 +111,7 @@ class Receipts:
     ) -> dict[str, bytes]:
         """Issue a receipt for each of the given records that the newest checkpoint covers.
 
-        The result is empty for a chain that is broken, has no trusted checkpoint, or whose checkpoints cannot be read.
+        The result is empty if the chain is broken, has no trusted checkpoint, or its checkpoints cannot be read.
 
         Args:
             chain: chain of the records.
@@ -132,7 +132,7 @@ class Receipts:
                 else {}
             )
         except WorkspaceError as error:
-            _LOG.warning("a page contains no receipts", extra=fields(target=chain.target, cause=str(error)))
+            _LOG.warning("a page is returned without receipts", extra=fields(target=chain.target, cause=str(error)))
             return {}
 
     async def _build_inclusion_receipts(
@@ -159,7 +159,7 @@ class Receipts:
         return bytes.fromhex(await self._runtime.run_in_thread_if_large(len(canonical), compute_digest, canonical))
 
     async def issue_growth_receipt(self, chain: ChainKey, old_size: int, size: int | None) -> tuple[bytes, int]:
-        """Issue a receipt that proves that a checkpoint covers all records of an earlier checkpoint unchanged.
+        """Issue a receipt that proves that a checkpoint begins with all records of an earlier checkpoint, unchanged.
 
         Args:
             chain: chain of the checkpoints.
@@ -170,8 +170,9 @@ class Receipts:
             The receipt, and the size of the later checkpoint.
 
         Raises:
-            WorkspaceError: INVALID if ``old_size`` is not below the size; NOT_FOUND ``CHECKPOINT_NOT_FOUND`` if no
-                checkpoint has one of the sizes; CONFLICT and UNAVAILABLE as in :meth:`issue_inclusion_receipt`.
+            WorkspaceError: INVALID if ``old_size`` is not less than the later size; NOT_FOUND ``CHECKPOINT_NOT_FOUND``
+                if a checkpoint with one of the sizes is missing; CONFLICT and UNAVAILABLE as in
+                :meth:`issue_inclusion_receipt`.
         """
         verdict, found = await asyncio.gather(
             self._overview.find_verdict(chain), self._resolve_checkpoint_size(chain, size)
@@ -205,7 +206,10 @@ def _require_valid_chain(verdict: StoredVerdict | None) -> None:
 
 
 def _convert_proof_error(error: WorkspaceError) -> WorkspaceError:
-    """Return CONFLICT ``CHAIN_BROKEN`` for invalid stored hashes; return any other error of a proof unchanged."""
+    """Return the error CONFLICT ``CHAIN_BROKEN`` in place of a proof's CONFLICT error; return other errors unchanged.
+
+    Building a proof raises CONFLICT if a stored hash is invalid.
+    """
     return _build_broken_chain_error("a record has an invalid stored Hash") if error.kind is Kind.CONFLICT else error
 
 

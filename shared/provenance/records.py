@@ -89,16 +89,17 @@ def build_record_draft(body: Mapping[str, Any], time_field: str = "Timestamp") -
     Args:
         body: record without RecordID, time, PreviousHash and Hash; the names of its properties are ASCII. If it has
             a ``Signature``, the signature also gets the time of the append.
-        time_field: name of the property for the time of the append.
+        time_field: name of the property that receives the time of the append, such as ``AmendedAt``.
 
     Raises:
-        WorkspaceError: INVALID with the name of a property that has no canonical form; TOO_LARGE ``RECORD_TOO_LARGE``.
+        WorkspaceError: INVALID with the name of a property that has no canonical form; TOO_LARGE ``RECORD_TOO_LARGE``
+            if the record exceeds :data:`MAX_RECORD_BYTES`.
     """
     signature = {MEMBER: {**body[MEMBER], SIGNED_AT: _SLOT}} if MEMBER in body else {}
     text = encode_canonical_value({**body, **signature, **dict.fromkeys((*_LINKS, time_field), _SLOT)}, "")
     size = len(text) + _LINKS_LONGER
     if size > MAX_RECORD_BYTES:
-        raise _build_too_large_error(size)
+        raise _build_record_too_large_error(size)
     # In canonical order, the signature follows the links and the time.
     part_1, part_2, part_3, part_4, *last = text.split(_QUOTED_SLOT)
     is_time_first = time_field < _LINKS[0]
@@ -126,7 +127,7 @@ def build_event_draft(user_id: str, event: Mapping[str, Any]) -> RecordDraft:
             projected[name] = members[name]
     size = len(before) + len(after) + _LINKS_BYTES
     if size > MAX_RECORD_BYTES:
-        raise _build_too_large_error(size)
+        raise _build_record_too_large_error(size)
     return RecordDraft(before, _PLACE, _TIME, after, False, projected, size)
 
 
@@ -184,10 +185,10 @@ def normalise_record(record: ChainRecord) -> ChainRecord | None:
 
 
 def build_damaged_record_placeholder(record: ChainRecord) -> ChainRecord:
-    """Build the placeholder for a damaged record, which :func:`normalise_record` rejects.
+    """Build a readable replacement of a damaged record: one for which :func:`normalise_record` returns None.
 
-    The placeholder contains ``Damaged`` true, the RecordID, the stored text and the stored Hash, which does not match
-    the content.
+    The replacement has the properties ``Damaged`` (true), ``RecordID`` and ``Content`` (the stored text), and the
+    stored Hash. The Hash does not match these properties.
     """
     content = record.canonical.decode("utf-8", "replace")
     members = {"Content": content, "Damaged": True, "RecordID": format_record_id(record.sequence)}
@@ -195,7 +196,7 @@ def build_damaged_record_placeholder(record: ChainRecord) -> ChainRecord:
 
 
 def _is_provably_unambiguous(text: bytes) -> bool:
-    """Return True if a quick check proves that all JSON parsers read a record's text equally."""
+    """Return True if a quick check proves that all JSON parsers read a record's text equally; False if unproven."""
     try:
         value = orjson.loads(text)
         # orjson's output has unique names and no integer beyond ±(2^53-1).
@@ -212,10 +213,10 @@ def _select_event_properties(event: Mapping[str, Any]) -> dict[str, Any]:
 
 @lru_cache(_KNOWN_AUTHORS)
 def _encode_author_suffix(user_id: str) -> bytes:
-    """Serialise the author of an event for the end of the event's canonical JSON text."""
+    """Return the last bytes of an event's canonical JSON text: the property ``UserID`` and the closing brace."""
     return b',"UserID":%b}' % encode_canonical_value(user_id, "UserID")
 
 
-def _build_too_large_error(size: int) -> WorkspaceError:
+def _build_record_too_large_error(size: int) -> WorkspaceError:
     detail = f"The record has {size} bytes in canonical form; the maximum is {MAX_RECORD_BYTES}."
     return WorkspaceError(Kind.TOO_LARGE, "RECORD_TOO_LARGE", detail)

@@ -1,4 +1,4 @@
-"""Beginning of the printable report of amendments: workspace, author and time of the report, and state of the chain."""
+"""Header of the printable report of amendments: workspace, author and time of the report, and state of the chain."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass

@@ -54,7 +54,7 @@ def resolve_amendments_chain(scope_key: str | None) -> ChainKey:
 def check_target_and_scope(
     faults: ValidationErrors, target: str | None, scope_key: str | None, scope_field: str = QUERY_SCOPE_FIELD
 ) -> None:
-    """Check that a request's target and scope are valid and match; add an error to ``faults`` if not.
+    """Check that a request's target (kind of chain) and scope are valid and match; add an error to ``faults`` if not.
 
     The error codes are ``TARGET_UNKNOWN``, ``SCOPE_KEY_REQUIRED`` for an empty scope, and ``TARGET_SCOPE_MISMATCH``.
 

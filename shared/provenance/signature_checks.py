@@ -75,7 +75,10 @@ def is_signed_decision(content: Mapping[str, object]) -> bool:
 
 
 async def _find_amendment_hash(store: ChainStore, chain: ChainKey, amendment: object, known: Mapping[str, str]) -> str:
-    """Find the stored hash of an amendment by its RecordID; empty if the amendment does not exist."""
+    """Return the stored hash of the amendment with this RecordID; empty if the amendment does not exist.
+
+    ``known`` has hashes of records that are already read, by RecordID.
+    """
     if isinstance(amendment, str) and amendment in known:
         return known[amendment]
     sequence = sequence_from_record_id(amendment)

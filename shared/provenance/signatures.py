@@ -53,7 +53,7 @@ class DecisionSignature:
 
 
 async def skip_confirmation() -> None:
-    """Do nothing; this is the default function of signatures that need no confirmation."""
+    """Do nothing: the default of :attr:`SigningSession.confirm`, for sign-ins that may sign several decisions."""
 
 
 @dataclass(slots=True)
@@ -62,8 +62,8 @@ class SigningSession:
 
     Attributes:
         signature: signature of the decision.
-        confirm: function to call directly before the decision is appended; it raises CONFLICT ``SIGNATURE_TOKEN_USED``
-            if another decision has used the sign-in meanwhile.
+        confirm: function that the caller calls directly before it appends the decision; it raises CONFLICT
+            ``SIGNATURE_TOKEN_USED`` if another decision has used the sign-in meanwhile.
         is_decided: the caller sets this to True after the decision was appended; if it stays False, the sign-in may
             sign again.
     """
@@ -74,7 +74,7 @@ class SigningSession:
 
 
 class DecisionSigner(Protocol):
-    """Port through which the caller of a request signs one decision."""
+    """Port through which the member who sent a request signs one decision."""
 
     def sign(self, append_id: str, chain: ChainKey) -> AbstractAsyncContextManager[SigningSession]:
         """Check that the caller may sign, and open the session in which the decision is appended.

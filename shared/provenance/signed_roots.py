@@ -13,7 +13,7 @@ from shared.runtime import SYSTEM_RUNTIME, Runtime
 
 CACHED_ROOTS: Final = 10_000
 FRESH_SECONDS: Final = 300.0
-"""Time for which a verified root is cached. Then its key must still be trusted."""
+"""Seconds for which a verified root is cached. Then it is verified again, because its key may no longer be trusted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,9 +43,9 @@ class SignedRoots:
         self._verified: OrderedDict[str, tuple[float, SignedRoot]] = OrderedDict()
 
     async def load(self, chain: ChainKey, size: int) -> SignedRoot:
-        """Return the checkpoint of a chain's first ``size`` records, with the signature over its Merkle root.
+        """Return the checkpoint of a chain's first ``size`` records, with the COSE signature over its Merkle root.
 
-        If the root is not signed yet, it is signed now.
+        If there is no such signature yet, it is made and stored now.
 
         Raises:
             WorkspaceError: NOT_FOUND ``CHECKPOINT_NOT_FOUND`` if no checkpoint has this size; CONFLICT

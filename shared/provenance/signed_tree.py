@@ -56,7 +56,7 @@ class SignedTree:
 async def extend_signed_tree(
     store: ChainStore, chain: ChainKey, workspace: str, covered: SignedTree, tip: Tip, until: str, *, runtime: Runtime
 ) -> SignedTree:
-    """Verify the records that follow a signed tree, up to the chain's last record (tip); return the extended tree.
+    """Verify the records after those of a signed tree, up to the chain's last record (tip); return the extended tree.
 
     Args:
         store: store of the chain.
@@ -102,7 +102,11 @@ async def extend_signed_tree(
 
 
 async def _read_last_covered_time(store: ChainStore, chain: ChainKey, covered: SignedTree) -> str:
-    """Return the time of the last record that the checkpoint covers; raise an error if the record was changed."""
+    """Return the time of the last record that the last checkpoint covers.
+
+    Raises:
+        WorkspaceError: CONFLICT ``CHECKPOINT_REFUSED`` if this record was changed or its time is invalid.
+    """
     place = covered.before.size + 1
     page = await store.read(chain, place - 1, limit=1, max_bytes=1)
     record = page.records[0] if page.records else None
@@ -123,5 +127,5 @@ async def _read_last_covered_time(store: ChainStore, chain: ChainKey, covered: S
 
 
 def build_checkpoint_refused_error(detail: str) -> WorkspaceError:
-    """Build the error of a chain that differs from its checkpoint or is broken."""
+    """Build the error for a checkpoint that is not signed, because the chain is broken or differs from the last one."""
     return WorkspaceError(Kind.CONFLICT, "CHECKPOINT_REFUSED", detail)

@@ -16,7 +16,7 @@ from shared.provenance.chain_verification import (
     ChainFault,
     ChainVerification,
     build_fork_fault,
-    find_record_with_same_predecessor,
+    find_sequence_with_same_predecessor,
 )
 from shared.provenance.checkpoint_ports import StoredCheckpoint
 from shared.provenance.checkpoints import Checkpoints
@@ -48,7 +48,8 @@ class ChainVerdict:
         empty: True if the chain has no records.
         fork_detected: True if two different records have the same PreviousHash.
         reason: description of the result.
-        broken_at: first fault: RecordID of a record, Hash of the second record of a fork, or name of a checkpoint.
+        broken_at: place of the first fault: RecordID of a record, Hash of the second record of a fork, or name of a
+            checkpoint; None for a valid chain.
         valid: whether the requested record matches its stored hash; None if no record was requested.
         record: requested record; None if no record was requested.
         recomputed_hash: digest of the canonical form of the requested record; None if no record was requested, or the
@@ -290,7 +291,7 @@ class ChainVerifier:
         after = 0
         while after < verification.sequence:
             page = await self._store.read(chain, after, limit=PAGE_RECORDS, max_bytes=PAGE_BYTES)
-            other = await self._runtime.run_in_thread(find_record_with_same_predecessor, page.records, fault)
+            other = await self._runtime.run_in_thread(find_sequence_with_same_predecessor, page.records, fault)
             if not page.records or (other is not None and other <= verification.sequence):
                 return build_fork_fault(fault.hash, other) if other is not None else fault
             after = page.records[-1].sequence
@@ -318,7 +319,9 @@ class ChainVerifier:
         return beyond or await find_orphans(self._store, chain, verification.genesis, tip)
 
     async def _find_fault_beyond_head(self, chain: ChainKey, verification: ChainVerification) -> ChainFault | None:
-        """Return a fault if a record exists after the last one that the head item states; else a known fork or None.
+        """Return a fault if a record exists after the last one that the head item states.
+
+        If there is no such record, return the fault of a fork that is already known, or None.
 
         A concurrent append advances the head item, so the head item is read again.
         """
@@ -360,8 +363,8 @@ async def store_verification_result(
 ) -> None:
     """Store the result of a complete verification in the summary of the chain; an empty chain has no summary.
 
-    A chain without a head item has a summary only if it has a checkpoint: otherwise, each verified scope would get one
-    while the store contains records whose scope is unknown.
+    A chain without a head item gets a summary only if it has a checkpoint. Otherwise, every verified scope, even one
+    that never existed, would get a summary while the store contains orphans (records whose scope is unknown).
 
     Raises:
         WorkspaceError: UNAVAILABLE if the store does not respond.

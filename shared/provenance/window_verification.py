@@ -34,7 +34,7 @@ class WindowRequest:
 
 @dataclass(frozen=True, slots=True)
 class WindowResult:
-    """Result of verifying a window (range of records); used only if the record before the window is valid, too.
+    """Result of verifying a window (range of records); it counts only if the record before the window is valid, too.
 
     Attributes:
         is_valid: True if every record of the window is stored once and valid; else the other attributes are not set.

@@ -92,7 +92,7 @@ describe("the picture of a chain", () => {
   });
 
   it("shows records that were taken out of the middle as missing", () => {
-    const verdict = broken(id(33), "000000000033 stands where 000000000030 is missing");
+    const verdict = broken(id(33), "000000000033 is stored where 000000000030 is missing");
     const picture = buildPicture(verdict, { tip: 42, checkpoint: null });
     expect(states(picture)).toEqual([
       ...["0 sound", "1 sound", "29 sound", "30 missing", "32 missing"],
@@ -108,7 +108,7 @@ describe("the picture of a chain", () => {
     expect(picture.text).toContain(
       "is valid up to 000000000029 and 000000000030 is missing; the chain is broken at 000000000033",
     );
-    const first = buildPicture(broken(id(3), "000000000003 stands where 000000000001 is missing"), {
+    const first = buildPicture(broken(id(3), "000000000003 is stored where 000000000001 is missing"), {
       tip: 4,
       checkpoint: null,
     });

@@ -86,7 +86,7 @@ export function buildPicture(verdict: Verdict, end: ChainEnd): Picture {
 function findBreak(verdict: Verdict): Break | null {
   const at = findBrokenSequence(verdict);
   if (at === null) return null;
-  const missing = parseRecordId(/stands where ([0-9]{12}) is missing/.exec(verdict.Reason ?? "")?.[1]);
+  const missing = parseRecordId(/is stored where ([0-9]{12}) is missing/.exec(verdict.Reason ?? "")?.[1]);
   const from = missing !== null && missing < at ? missing : at;
   const link = FAULTS_OF_RECORD.find(([pattern]) => pattern.test(verdict.Reason ?? ""))?.[1] ?? "broken";
   return { from, at, link: from < at ? "broken" : link, forked: verdict.ForkDetected };

@@ -24,7 +24,7 @@ _UNIX: Final = 3
 
 
 class BundleFile:
-    """Zip file that is written entry by entry, with the digest of each entry.
+    """Zip file of an audit bundle, which is written entry by entry.
 
     Args:
         path: path of the file.
@@ -58,7 +58,7 @@ class BundleFile:
         await self.write_entry_in_parts(name, yield_content())
 
     async def write_entry_in_parts(self, name: str, parts: AsyncIterator[bytes]) -> None:
-        """Add an entry to the zip file whose content arrives in parts; worker threads compress the parts."""
+        """Add an entry with the concatenated ``parts`` as its content to the zip file; worker threads compress them."""
         entry = zipfile.ZipInfo(name, _EPOCH)
         entry.compress_type, entry.external_attr, entry.create_system = zipfile.ZIP_DEFLATED, _MODE, _UNIX
         digest = hashlib.sha256()

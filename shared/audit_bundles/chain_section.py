@@ -29,12 +29,21 @@ from shared.provenance.verifier import ChainVerdict, ChainVerifier
 from shared.runtime import Runtime
 
 RECEIPTS_PER_PART: Final = 100
-"""Number of receipts that are written before the job's state is checked again, because it can be cancelled."""
+"""Number of receipts that are written before the job is checked again, because the job can be cancelled."""
 _LOG = logs.get_logger("bundles")
 
 
 class ChainReceipts:
-    """Writer of receipts: one receipt in a bundle for each record of a chain."""
+    """Writer of the receipts of one chain in a bundle: one receipt for each record of the chain in the bundle.
+
+    Args:
+        roots: loads the signatures over the Merkle roots.
+        chain: chain of the records.
+        open_proofs: returns the creator of inclusion proofs for the tree of the chain's first records; the argument is
+            their number.
+        check_cancellation: raises an error if the job was cancelled or the disk is full; called between steps.
+        runtime: clock and threads.
+    """
 
     def __init__(
         self,
@@ -51,15 +60,13 @@ class ChainReceipts:
         self._runtime = runtime
 
     async def write(self, file: BundleFile, folder: str, sequences: Sequence[int], size: int) -> None:
-        """Write one receipt file for each record.
-
-        Write no file if the stored hashes do not give the signed Merkle root.
+        """Write one receipt file for each record, or none if the stored hashes do not give the signed Merkle root.
 
         Args:
             file: zip file of the bundle.
             folder: folder of the receipts in the bundle, with a slash at its end.
             sequences: sequence numbers of the records, ascending.
-            size: number of records that the newest checkpoint covers, including these records.
+            size: number of records that the chain's newest checkpoint covers; it covers all these records.
         """
         root = await self._roots.load(self._chain, size)
         if not await self._proofs_match_root(sequences, root):
@@ -96,7 +103,7 @@ class ChainReceipts:
 
 
 STEP_RECORDS: Final = 131_072
-"""Number of records that are verified before the job's state is checked again, because it can be cancelled."""
+"""Number of records that are verified before the job is checked again, because the job can be cancelled."""
 PROOFS_PER_PART: Final = 100
 _EMPTY_CHAIN: Final = ChainVerdict(chain_valid=True, empty=True, fork_detected=False, reason="nothing to check")
 """Result of the verification of a chain without records."""
@@ -104,7 +111,7 @@ _EMPTY_CHAIN: Final = ChainVerdict(chain_valid=True, empty=True, fork_detected=F
 
 @dataclass(frozen=True, slots=True)
 class ChainSources:
-    """Stores and services from which an audit bundle reads chains.
+    """Stores and services with which the chains of an audit bundle are read, signed and verified.
 
     Attributes:
         store: store of the chains.
@@ -128,7 +135,7 @@ class _SignedState:
     """State of a chain that a bundle contains: its size, and its newest checkpoint.
 
     Attributes:
-        size: number of records in the chain when it was signed for the bundle.
+        size: number of records in the chain when the chain was signed for the bundle.
         note: text of the newest signed checkpoint; None if the chain has none.
         tree_size: number of records that the checkpoint covers; 0 if there is no trusted checkpoint.
     """
@@ -142,7 +149,7 @@ class ChainSection:
     """Writer of the files of one chain into a bundle.
 
     Args:
-        sources: stores and services from which the chain is read.
+        sources: stores and services with which the chain is read, signed and verified.
         chain: key of the chain; a chain that was never written to has no records.
         filters: conditions on the records that the bundle contains.
         number: number of the chain in the bundle, from 1.
@@ -170,7 +177,7 @@ class ChainSection:
         self._is_damaged = False
 
     async def write(self, file: BundleFile) -> dict[str, Any]:
-        """Write the chain's files, and return the chain's entry for the manifest.
+        """Write the chain's files into a bundle, and return the chain's entry for the file ``manifest.json``.
 
         Raises:
             JobEndedError: the job was cancelled.
@@ -203,9 +210,9 @@ class ChainSection:
         }
 
     async def _sign_chain(self) -> _SignedState:
-        """Sign a checkpoint of the current chain, so that it covers all records of the bundle.
+        """Sign a checkpoint of the chain in its current state, so that the checkpoint covers all records of the bundle.
 
-        A broken chain is not signed: the bundle then contains all records and the last checkpoint. If the chain is
+        A broken chain is not signed: the bundle then contains all its records and its last checkpoint. If the chain is
         empty, the bundle contains no records and no checkpoint of the chain.
         """
         checkpoints, chain = self._sources.checkpoints, self._chain
@@ -231,7 +238,7 @@ class ChainSection:
         return _SignedState(tip.sequence, None if newest is None else newest.note, 0)
 
     async def _stream_records_as_json(self, state: _SignedState) -> AsyncIterator[bytes]:
-        """Yield the matching records as the parts of a JSON array, oldest first."""
+        """Yield the parts of a JSON array of the matching records, oldest first; remember their sequence numbers."""
         yield b"["
         window = Filters(
             equal=self._filters.equal, start=self._filters.start, end=self._filters.end, to_sequence=state.size
@@ -262,7 +269,8 @@ class ChainSection:
     async def _is_chain_valid(self, verdict: ChainVerdict | None) -> bool:
         """Return whether the chain is valid according to ``verdict``.
 
-        Without a verdict, the records that were read and the chain's last verification decide.
+        If ``verdict`` is None, the chain counts as valid if no record in the bundle is damaged and the last complete
+        verification of the chain found no fault.
         """
         if verdict is not None:
             return verdict.chain_valid
@@ -287,7 +295,7 @@ class ChainSection:
         return name
 
     async def _write_inclusion_proofs(self, file: BundleFile, state: _SignedState, *, complete: bool) -> str | None:
-        """Write a file with inclusion proofs; return its name.
+        """Write a file with inclusion proofs of the chain; return the name of the file.
 
         If the bundle is ``complete`` (has all records of the chain), the file contains the proof of the last record;
         else it contains the proof of each record in the bundle. Return None and write no file if there is no trusted
@@ -319,7 +327,7 @@ class ChainSection:
 
 
 def to_chain_key(bundled: BundledChain) -> ChainKey:
-    """Convert a chain that a bundle request lists to its chain key."""
+    """Return the key of a chain that a bundle request lists."""
     return ChainKey(Target(bundled.target), bundled.scope_key)
 
 

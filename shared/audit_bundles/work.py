@@ -57,7 +57,12 @@ verifier-key.cbor  the public keys of the checkpoints and receipts, as a COSE_Ke
 
 
 def build_readme(manifest: Mapping[str, Any], digests: Mapping[str, str]) -> bytes:
-    """Build the README file of a bundle; it ends with the digests of all other files of the bundle."""
+    """Build the README file of a bundle, which ends with the digests of all other files.
+
+    Args:
+        manifest: content of the bundle's file ``manifest.json``.
+        digests: SHA-256 of each other file of the bundle, by the file's name.
+    """
     lines = "".join(f"{digest}  {name}\n" for name, digest in sorted(digests.items()))
     receipts = _RECEIPTS if KEY_SET in digests else ""
     named = {name: _to_one_line(manifest[name]) for name in _NAMED}
@@ -75,7 +80,7 @@ async def render_bundle_report(
     Args:
         store: store of the chains.
         manifest: content of the bundle's file ``manifest.json``.
-        selections: chains of the bundle, and the filters of their records.
+        selections: each chain of the bundle, with the filters that select its records.
         runtime: source of worker threads.
     """
     yield _render_overview(manifest).encode()
@@ -131,7 +136,7 @@ def _to_one_line(value: object) -> str:
 
 CONCURRENT_BUNDLES: Final = 1
 MAX_WAITING: Final = 3
-"""Maximum number of waiting bundles of one principal in a process; the builds of further bundles are retried later."""
+"""Maximum number of bundles of one principal that wait in a process; builds of further bundles are retried later."""
 CHECK_SECONDS: Final = 0.5
 FAILURE_MESSAGE: Final = "The bundle failed after retries; the service log contains the reason."
 _LOG = logs.get_logger("bundles")
@@ -140,11 +145,11 @@ _LOG = logs.get_logger("bundles")
 class BundleRunner:
     """Builder of audit bundles.
 
-    A second build of a job gives the same result, except for records that were added meanwhile.
+    A build can be repeated: the new file has the same content, except for records that were added meanwhile.
 
     Args:
         jobs: store of the jobs.
-        sources: stores and services from which the chains are read.
+        sources: stores and services with which the chains are read, signed and verified.
         blobs: store of the finished zip files.
         scratch: folder of temporary files.
         quota: limits on the number of each principal's jobs and on the size of their files.
@@ -200,7 +205,7 @@ class BundleRunner:
         return True
 
     async def fail_job(self, job_id: str) -> None:
-        """Mark the job of a bundle as failed."""
+        """Mark the job of a bundle as failed after its last retry, with the error :data:`FAILURE_MESSAGE`."""
         await self._end_job(job_id, JobStatus.FAILED, FAILURE_MESSAGE)
 
     async def _build_and_store_file(self, job: Job, bundle: BundleRequest) -> None:

@@ -5,14 +5,14 @@ from datetime import datetime, timedelta
 from typing import Final, Protocol
 
 CLOCK_TOLERANCE: Final = timedelta(minutes=5)
-"""Maximum difference of clocks that due times and leases tolerate; a larger one means that clocks were set back."""
+"""Maximum difference of clocks that due times and leases tolerate; a larger difference means a clock was set back."""
 
 
 def cap_stored_time(stored_time: datetime, latest_time: datetime) -> datetime:
     """Return the stored time, or ``latest_time`` if the stored time is much later.
 
-    A time that is much later was stored before the clock was set back. Without this limit, no job would run until the
-    clock reaches the stored time again.
+    A time that is much later was stored before the clock was set back. Without this limit, the job would not run until
+    the clock reaches the stored time again.
 
     Args:
         stored_time: due time or end of a lease in the store.
@@ -37,7 +37,7 @@ class JobClaim:
 class JobLeaseStore(Protocol):
     """Store that leases each due background job to one instance (the holder) at a time.
 
-    A job is due from its stored due time on. The due time moves only after the run. If an instance crashes
+    A job is due from its stored due time on. The next due time is stored only after the run. If an instance crashes
     during a run, the lease ends, and another instance repeats the run.
     """
 

@@ -70,10 +70,10 @@ LEASE: Final = timedelta(seconds=30)
 """Duration of a job's lease; if an instance dies, another instance can run the job after this time."""
 
 UNFINISHED: Final = object()
-"""Return value of a job whose work must be continued by another run."""
+"""Return value of a job's function if another run must continue the work."""
 
 WAIT_SECONDS: Final = 2.0
-"""Maximum seconds that a tick waits for jobs; longer jobs continue after the tick and do not delay others."""
+"""Maximum seconds that a tick of the timer waits for jobs; longer jobs continue after the tick."""
 
 _LOG = get_logger("background")
 
@@ -95,17 +95,17 @@ class BackgroundJob:
 
 
 class _NextAttempt(NamedTuple):
-    """Earliest time of the next attempt to claim a job, and the time at which this was decided."""
+    """Earliest time of the next attempt to claim a job (``at``), and the time at which ``at`` was determined."""
 
     at: datetime
     decided_at: datetime
 
 
 class BackgroundRunner:
-    """Runner that starts the due jobs at each tick of the timer.
+    """Runner of background jobs: starts the due jobs at each tick of the timer, which calls :meth:`run_due_jobs`.
 
     Args:
-        jobs: all jobs; a job that still runs since an earlier tick is not started again.
+        jobs: all jobs; a job that is still running is not started again.
         leases: store of the jobs' leases, shared by all instances.
         runtime: clock, randomness and threads.
     """
@@ -145,7 +145,8 @@ class BackgroundRunner:
     def _can_claim(self, name: str, at: datetime) -> bool:
         """Return whether a job may be claimed: its next attempt is due, or was planned before the clock was set back.
 
-        A comparison of the times of consecutive ticks would miss a change of the clock during a run.
+        The clock is compared with the time of the plan, because comparing consecutive ticks would miss a change of the
+        clock during a run.
         """
         attempt = self._next_attempts.get(name)
         return attempt is None or at >= attempt.at or at < attempt.decided_at - CLOCK_TOLERANCE

@@ -52,7 +52,7 @@ class RemoteWorkspace:
         self._opener = urllib.request.build_opener(_NoRedirects)
 
     def plan(self, content: bytes, source: Path) -> dict[str, Any]:
-        """Return the service's plan for a workspace document: the changes that applying the document would make.
+        """Return the service's plan for a workspace document: the changes that applying it would make, as JSON values.
 
         Args:
             content: text of the workspace document.
@@ -67,7 +67,12 @@ class RemoteWorkspace:
         return planned
 
     def apply(self, content: bytes, source: Path, tag: str) -> dict[str, Any]:
-        """Apply a workspace document if its plan still has this entity tag, and return the plan.
+        """Apply a workspace document if its plan has not changed since :meth:`plan`, and return the plan.
+
+        Args:
+            content: text of the workspace document.
+            source: path of the document's file.
+            tag: entity tag of the plan: its property ``planTag``.
 
         Raises:
             DocumentError: as :meth:`plan`.
@@ -79,6 +84,9 @@ class RemoteWorkspace:
 
     def export(self, media_type: str) -> bytes:
         """Return the whole workspace as a workspace document.
+
+        Args:
+            media_type: format of the document: ``application/yaml`` or ``application/json``.
 
         Raises:
             WorkspaceError: the same errors as :meth:`plan`.
@@ -149,7 +157,7 @@ def plan_from_json(planned: Mapping[str, Any]) -> CatalogPlan:
 def _check_url(url: str) -> None:
     parts = urlsplit(url)
     if not parts.hostname or parts.scheme not in ("http", "https") or parts.username is not None:
-        raise WorkspaceError(Kind.INVALID, "INVALID_REQUEST", "`--url` must be the https URL of the service.")
+        raise WorkspaceError(Kind.INVALID, "INVALID_REQUEST", "`--url` must be an https URL without a user name.")
     if parts.scheme == "http" and not _is_loopback_host(parts.hostname):
         detail = "`--url` must use https, because an API key is sent; http is accepted for this machine only."
         raise WorkspaceError(Kind.INVALID, "INVALID_REQUEST", detail)

@@ -146,7 +146,7 @@ async def _check_approvers(loaded: "LoadedDocument", services: Any) -> None:
     """Check that every new approval in a workspace document was given by a person with the right to approve.
 
     Raises:
-        DocumentError: a new approval was not given by such a person; the error lists each of them.
+        DocumentError: a new approval was not given by such a person; the error lists each such approval.
     """
     from shared.catalog.checks import check_approvers  # noqa: PLC0415  avoids slow imports for --help
     from shared.catalog.document_plans import list_queries_with_stored_approval  # noqa: PLC0415  as above
@@ -213,7 +213,8 @@ MISSING: Final = object()
 def format_plan(plan: "CatalogPlan") -> Iterator[str]:
     """Yield lines of text that show the changes of a plan, and a summary.
 
-    Items begin with ``+`` if added, ``~`` if changed, ``-`` if removed, ``=`` if kept, and ``!`` in a conflict.
+    The line of an item begins with ``+`` if it is added, ``~`` if changed, ``-`` if removed, ``=`` if kept although the
+    document lacks it, and ``!`` if kept because of a conflict.
     """
     for change in plan.changes:
         yield from _format_change(change)

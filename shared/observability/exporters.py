@@ -46,7 +46,7 @@ def is_signal_enabled(signal: Signal) -> bool:
 
 
 def is_configured_by_environment() -> bool:
-    """Return whether ``OTEL_*`` variables select a collector, or disable traces and metrics."""
+    """Return whether ``OTEL_*`` variables of the process select a collector, or disable traces and metrics."""
     return is_sdk_disabled(os.environ) or any(_is_sent_to_collector(signal) for signal in Signal)
 
 
@@ -64,8 +64,8 @@ def is_collector_selected(signal: Signal, environment: Mapping[str, str]) -> boo
     """Return whether the environment selects a collector for a signal (traces or metrics).
 
     A collector is selected by the endpoint of the signal, by the general endpoint, or by the exporter ``otlp``, whose
-    default endpoint the standard defines. The exporter ``none`` disables the signal. If the exporter or its protocol is
-    not supported, the signal is not exported.
+    default endpoint the standard defines. The result is False if the exporter is ``none``, or if the exporter or its
+    protocol is not supported.
     """
     return _is_signal_requested(signal, environment) and not list(
         _iterate_unsupported_value_messages(signal, environment)
@@ -73,7 +73,10 @@ def is_collector_selected(signal: Signal, environment: Mapping[str, str]) -> boo
 
 
 def describe_unsupported_values(environment: Mapping[str, str]) -> list[str]:
-    """Return a message for each exporter or protocol that is not supported; signals that select it are not exported."""
+    """Return a message for each ``OTEL_*`` variable that selects an unsupported exporter or protocol.
+
+    The signal (traces or metrics) of such a variable is not exported.
+    """
     return list(
         dict.fromkeys(
             message for signal in Signal for message in _iterate_unsupported_value_messages(signal, environment)

@@ -20,7 +20,7 @@ def get_logger(name: str) -> logging.Logger:
 
 
 def fields(**values: object) -> dict[str, Any]:
-    """Build the ``extra`` argument of a log call that adds named fields to the record."""
+    """Build the argument ``extra`` of a log call, so that the log record contains these named fields."""
     return {"fields": values}
 
 

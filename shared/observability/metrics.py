@@ -13,9 +13,9 @@ class Instrument:
     """Definition of a metric.
 
     Attributes:
-        kind: `counter` for a number that only increases, `level` for a number that also decreases, `histogram` for
-            single values.
-        unit: unit in the Unified Code for Units of Measure (UCUM).
+        kind: `counter` for a number that only increases, `level` for a number that also decreases, `histogram` for the
+            distribution of single values, such as durations.
+        unit: unit in the Unified Code for Units of Measure (UCUM), such as ``s``; counted things in braces.
         description: sentence that explains the metric to operators.
     """
 

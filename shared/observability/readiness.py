@@ -48,7 +48,7 @@ def report_background_work(name: str) -> Iterator[None]:
 
 
 def list_background_work() -> list[str]:
-    """Return the names of background work that is running, for the reply of the readiness check."""
+    """Return the names of the running work that :func:`report_background_work` reports."""
     return list(dict.fromkeys(_running))
 
 
@@ -76,7 +76,7 @@ class Readiness:
         self._runtime = runtime
 
     async def list_failing_dependencies(self) -> list[str]:
-        """Return the names of the dependencies that do not respond; the result is at most ``cache_seconds`` old."""
+        """Return the names of the dependencies that are not ready; the result is at most ``cache_seconds`` old."""
         if not self._is_fresh():
             async with self._lock:
                 if not self._is_fresh():

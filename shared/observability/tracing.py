@@ -16,7 +16,7 @@ _NOTHING: Final[Mapping[str, Attribute]] = {}
 _NO_CONTEXT: Final[Mapping[str, str]] = {}
 _OFF: Final[AbstractContextManager[None]] = nullcontext()
 _SERVER_ERRORS: Final = frozenset({Kind.UNAVAILABLE, Kind.TIMEOUT, Kind.INTERNAL})
-"""Kinds of errors that are caused by this service; all other kinds are caused by the request."""
+"""Kinds of errors that the service or its dependencies cause; the request causes all other kinds."""
 
 ANY: Final = (Exception,)
 
@@ -86,7 +86,7 @@ def open_batch_span(
 
 
 def extract_context(carrier: Mapping[str, str]) -> "Context":
-    """Parse W3C Trace Context headers; return an empty context if they are missing or invalid."""
+    """Return the trace context in W3C headers (``traceparent``); an empty context if they are missing or invalid."""
     from opentelemetry.context import Context  # noqa: PLC0415  loaded where it is used
     from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator  # noqa: PLC0415
 

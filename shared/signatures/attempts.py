@@ -13,7 +13,7 @@ WINDOW: Final = timedelta(minutes=15)
 """Time within which refused attempts count together, and length of the lock-out."""
 
 _REMEMBERED_TOKENS: Final = 50
-"""Number of tokens whose first challenge is remembered for each member."""
+"""Number of tokens for each member whose first refusal, for a sign-in that was not recent, is remembered."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +100,7 @@ def check_not_locked_out(attempts: MemberAttempts, at: datetime) -> None:
 def add_stale_sign_in_refusal(
     attempts: MemberAttempts, token_id: str, at: datetime, append_id: str
 ) -> MemberAttempts | None:
-    """Record that a token was refused because its sign-in is not recent; only repeated refusals of the token count.
+    """Record that a token was refused because its sign-in is not recent; the first refusal of a token does not count.
 
     Args:
         attempts: earlier attempts of the member.
@@ -109,7 +109,7 @@ def add_stale_sign_in_refusal(
         append_id: id of the event if this attempt locks the member out.
 
     Returns:
-        The attempts with this one; None if nothing changes.
+        The attempts including this one; None if nothing changes, because the member is locked out already.
     """
     if token_id in attempts.challenged:
         return add_refused_attempt(attempts, at, append_id)
@@ -117,7 +117,7 @@ def add_stale_sign_in_refusal(
 
 
 def add_refused_attempt(attempts: MemberAttempts, at: datetime, append_id: str) -> MemberAttempts | None:
-    """Record a refused attempt; the fifth within 15 minutes locks the member out.
+    """Record a refused attempt to sign; the fifth within 15 minutes locks the member out for 15 minutes.
 
     Args:
         attempts: earlier attempts of the member.
@@ -125,7 +125,7 @@ def add_refused_attempt(attempts: MemberAttempts, at: datetime, append_id: str) 
         append_id: id of the event if this attempt locks the member out.
 
     Returns:
-        The attempts with this one; None if nothing changes, because the member is locked out already.
+        The attempts including this one; None if nothing changes, because the member is locked out already.
     """
     if attempts.locked_until is not None and at < attempts.locked_until:
         return None
@@ -137,6 +137,9 @@ def add_refused_attempt(attempts: MemberAttempts, at: datetime, append_id: str) 
 
 
 def remove_reported_lock_out(attempts: MemberAttempts, append_id: str) -> MemberAttempts | None:
-    """Remove a reported lock-out from the list of unreported lock-outs; return None if the list does not contain it."""
+    """Remove a lock-out that was reported from ``pending``; return None if ``pending`` does not contain it.
+
+    ``append_id`` is the id of its audit event.
+    """
     pending = tuple(one for one in attempts.pending if one.append_id != append_id)
     return None if pending == attempts.pending else replace(attempts, pending=pending)

@@ -79,7 +79,7 @@ class SignatureList:
         self._indexing = asyncio.Lock()
 
     async def list_signatures(self, signature_filter: SignatureFilter, after: str, limit: int) -> SignaturePage:
-        """Return a page of signatures, newest first.
+        """Add the signatures of new records to the index; return a page of the signatures, newest first.
 
         Args:
             signature_filter: conditions on the signatures.
@@ -122,9 +122,9 @@ class SignatureList:
             return True
 
     async def _index_chain(self, chain: ChainKey, tip: Tip, deadline: float) -> bool:
-        """Add the signatures of a chain, up to its tip, to the index.
+        """Add the signatures of a chain, up to its last record (tip), to the index.
 
-        Return False if the deadline was reached.
+        Return False if the deadline was reached before the last record. The deadline is a time of the monotonic clock.
         """
         last = IndexProgress(tip.sequence, tip.hash)
         if self._progress.get(chain) == last:
@@ -142,7 +142,7 @@ class SignatureList:
         return True
 
     async def _is_in_chain(self, chain: ChainKey, progress: IndexProgress, last: IndexProgress) -> bool:
-        """Return whether the chain still has the record up to which it is indexed."""
+        """Return whether the chain still contains the record ``progress``, up to which the chain is indexed."""
         if progress.sequence == 0 or progress == last:
             return True
         return list(await self._chains.read_hashes(chain, progress.sequence - 1, limit=1)) == [progress.hash]
@@ -150,7 +150,10 @@ class SignatureList:
     async def _read_signatures(
         self, chain: ChainKey, after: int, last: IndexProgress
     ) -> tuple[IndexProgress, list[IndexedSignature]]:
-        """Return the last record of a chain that was searched, and the signatures of the records up to it."""
+        """Search the records of a chain after number ``after``, at most up to ``last``, for signatures.
+
+        Return the record up to which all records were searched, and the signatures that were found.
+        """
         end = last
         records: list[ChainRecord] = []
         for equal in _DECISIONS[chain.target]:
@@ -191,9 +194,9 @@ def _iterate_signatures(chain: ChainKey, records: Sequence[ChainRecord]) -> Iter
 
 
 def find_signature(target: Target, content: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """Return the complete signature in a decision's record; None if there is none.
+    """Return the signature in a decision's record; None if the record has no signature, or an incomplete one.
 
-    The result has the property names of signatures about amendments, also for decisions about queries.
+    The signature has the property names of records of amendments (``UserID``), also if the decision is about a query.
 
     Args:
         target: container of the decision's chain.

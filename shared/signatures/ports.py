@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Protocol
 from shared.provenance.ports import ChainKey
 
 type Value = dict[str, Any]
-"""Stored value, as JSON values."""
+"""Value in the store, as a JSON object."""
 
 type Change = Callable[[Value | None], Value | None]
 """Function from the stored value (None if there is none) to the new value, or to None for no change.
@@ -75,8 +75,8 @@ class IndexProgress(NamedTuple):
 
     Attributes:
         sequence: sequence number of the record; 0 if nothing is indexed.
-        hash: ``Hash`` of the record. If the chain's record with this number has another one, the end of the chain was
-            replaced.
+        hash: ``Hash`` of the record. If the record with this number in the chain has another hash, the end of the chain
+            was replaced.
     """
 
     sequence: int = 0
@@ -119,14 +119,17 @@ class SignatureIndex(Protocol):
     async def add_signatures(
         self, chain: ChainKey, signatures: Sequence[IndexedSignature], progress: IndexProgress
     ) -> None:
-        """Add signatures of a chain, and then store the record up to which the chain is indexed.
+        """Add signatures of a chain, and then store ``progress``: the record up to which the chain is indexed.
 
-        Adding the same signatures again changes nothing. A stored record with a higher number is not replaced.
+        Adding the same signatures again changes nothing. Stored progress with a higher sequence number is not replaced.
         """
         ...
 
     async def remove_signatures(self, chain: ChainKey, progress: IndexProgress) -> None:
-        """Remove all signatures of a chain and its progress, unless the stored progress is another one than given."""
+        """Remove all signatures of a chain and its progress from the index.
+
+        Do nothing if the stored progress differs from ``progress``, because another process has changed it.
+        """
         ...
 
     async def list_signatures(

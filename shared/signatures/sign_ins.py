@@ -19,7 +19,7 @@ from shared.timestamps import format_rfc3339, parse_rfc3339
 
 SIGNATURE_TOKEN_USED: Final = "SIGNATURE_TOKEN_USED"  # noqa: S105  an error code
 LEASE: Final = timedelta(seconds=30)
-"""Time after which an unfinished use counts as abandoned, because its process has died."""
+"""Time after which an unfinished use of a sign-in counts as abandoned, because its process has died."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +58,8 @@ class SignInUse:
 class SignInBusyError(WorkspaceError):
     """Error CONFLICT ``SIGNATURE_TOKEN_USED``: another decision is possibly being signed with the sign-in.
 
-    The error has ``retryAfter``. After a crash, the outcome of such a decision is known when its lease has ended. The
-    error does not count as an attempt, because the caller may only repeat an interrupted request.
+    The error has ``retryAfter``. After a crash, the outcome of the other decision is known when its lease has ended.
+    The error does not count as a refused attempt, because the caller is possibly repeating an interrupted request.
 
     Args:
         remaining: time until the lease of the other decision ends.
@@ -74,7 +74,7 @@ class SignInBusyError(WorkspaceError):
         super().__init__(Kind.CONFLICT, SIGNATURE_TOKEN_USED, detail, retryAfter=seconds)
 
 
-type FindAppended = Callable[[ChainKey, str], Awaitable[bool]]
+type IsDecisionAppended = Callable[[ChainKey, str], Awaitable[bool]]
 """Function that returns whether a decision with this append id was appended to a chain."""
 
 
@@ -87,7 +87,7 @@ class SignInRegistry:
         runtime: clock and randomness.
     """
 
-    def __init__(self, store: SignatureStore, is_appended: FindAppended, *, runtime: Runtime) -> None:
+    def __init__(self, store: SignatureStore, is_appended: IsDecisionAppended, *, runtime: Runtime) -> None:
         self._store = store
         self._is_appended = is_appended
         self._runtime = runtime
@@ -121,12 +121,12 @@ class SignInRegistry:
             abandoned = before.append_id
 
     async def confirm_claim(self, sign_in_name: str, append_id: str) -> None:
-        """Check that no other decision has used the sign-in meanwhile.
+        """Check that a sign-in is still reserved for the decision, and extend the reservation.
 
         Call this directly before the decision is appended.
 
         Raises:
-            WorkspaceError: CONFLICT ``SIGNATURE_TOKEN_USED``.
+            WorkspaceError: CONFLICT ``SIGNATURE_TOKEN_USED`` if another decision has used the sign-in meanwhile.
         """
         until = self._runtime.now() + LEASE
 
@@ -170,7 +170,7 @@ class SignInRegistry:
 def _build_claim_function(
     use: SignInUse, abandoned_append_id: str, at: datetime
 ) -> Callable[[SignInUse | None], SignInUse | None]:
-    """Return a function that replaces the stored use of a sign-in; it returns None if another decision has the sign-in.
+    """Return a function from the stored use of a sign-in to ``use``, or to None if another decision has the sign-in.
 
     Args:
         use: use to store.
@@ -189,9 +189,12 @@ def _build_claim_function(
 
 
 def build_sign_in_name(member: str, sign_in_id: str, at: datetime) -> str:
-    """Return the name under which the use of a member's sign-in is stored.
+    """Return the name (a hash) under which the use of a member's sign-in is stored.
 
-    If the id of the sign-in is empty, ``at``, the time of the sign-in, identifies it.
+    Args:
+        member: id of the member.
+        sign_in_id: id of the sign-in; empty if it has none.
+        at: time of the sign-in, which identifies a sign-in without an id.
     """
     return hashlib.sha256(f"{member}\n{sign_in_id or format_rfc3339(at)}".encode()).hexdigest()
 

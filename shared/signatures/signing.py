@@ -28,7 +28,7 @@ _MEMBERS: Final = ("meaning", "statement")
 
 
 @dataclass(frozen=True, slots=True)
-class SignatureRequest:
+class SignatureInput:
     """Meaning and statement that a person gives to a signature."""
 
     meaning: str
@@ -36,12 +36,12 @@ class SignatureRequest:
 
 
 def list_allowed_meanings(meanings: Sequence[str], *, is_rejection: bool) -> list[str]:
-    """Return the meanings that a signature of an approval or of a rejection may have."""
+    """Return those of the policy's ``meanings`` that the signature of a rejection, or else of an approval, may have."""
     return [meaning for meaning in meanings if (meaning == REJECTION) is is_rejection]
 
 
-def parse_signature(sent: Any, meanings: Sequence[str], *, is_rejection: bool) -> SignatureRequest:
-    """Validate the body property ``signature``.
+def parse_signature(sent: Any, meanings: Sequence[str], *, is_rejection: bool) -> SignatureInput:
+    """Validate the body property ``signature``, and return its meaning and statement.
 
     Args:
         sent: JSON value of the property; None if it is missing.
@@ -71,7 +71,7 @@ def parse_signature(sent: Any, meanings: Sequence[str], *, is_rejection: bool) -
     with faults.collect():
         _check_statement(statement)
     faults.raise_all()
-    return SignatureRequest(sent["meaning"], statement)
+    return SignatureInput(sent["meaning"], statement)
 
 
 def _build_meaning_error(allowed: list[str]) -> WorkspaceError:
@@ -92,7 +92,7 @@ def _check_statement(statement: Any) -> None:
 
 
 _REFUSALS: Final = frozenset({Kind.UNAUTHENTICATED, Kind.FORBIDDEN, Kind.CONFLICT})
-"""Kinds of the errors of this module that count as attempts."""
+"""Kinds of errors of this module that count as refused attempts to sign."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,12 +115,12 @@ class SigningRequest:
 
     @property
     def is_single_use(self) -> bool:
-        """True if each sign-in signs only once."""
+        """True if each sign-in may sign only one decision."""
         return self.policy.max_age_seconds == 0
 
 
 class Signing:
-    """Checks who may sign, and records the use of sign-ins.
+    """Checks whether the caller may sign a decision, and records refused attempts and the use of sign-ins.
 
     Args:
         attempts: counts refused attempts.
@@ -229,13 +229,13 @@ class RequestSigner:
 
 
 def _build_signature(
-    request: SigningRequest, signature_request: SignatureRequest, auth_time: datetime
+    request: SigningRequest, signature_input: SignatureInput, auth_time: datetime
 ) -> DecisionSignature:
     return DecisionSignature(
         user_id=request.principal.member_id,
         printed_name=request.printed_name,
-        meaning=signature_request.meaning,
-        statement=signature_request.statement,
+        meaning=signature_input.meaning,
+        statement=signature_input.statement,
         auth_time=auth_time,
         auth_methods=request.principal.sign_in.methods,
     )

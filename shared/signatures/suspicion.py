@@ -36,7 +36,7 @@ class AttemptCounter:
         store: storage of the attempts.
         audit_log: destination of the audit events.
         is_audited: returns whether the workspace has an audit log.
-        announce: announces a lock-out to other parts of the service; called at least once for each lock-out.
+        announce: announces a lock-out, for example to webhooks; called at least once for each lock-out.
         runtime: clock and randomness.
     """
 
@@ -88,10 +88,10 @@ class AttemptCounter:
             await self._try_to_report_lock_outs(attempts)
 
     async def report_interrupted_lock_outs(self) -> None:
-        """Report the lock-outs of members that are not reported yet, because an earlier attempt was interrupted.
+        """Report the lock-outs of members that are not reported yet, because an earlier report was interrupted.
 
         Raises:
-            WorkspaceError: UNAVAILABLE if a store does not respond; the other lock-outs stay pending.
+            WorkspaceError: UNAVAILABLE if a store does not respond; the lock-outs that are not reported stay stored.
         """
         for value in await self._store.list_unreported_lockouts():
             await self._report_lock_outs(MemberAttempts.from_json(value))
@@ -117,7 +117,7 @@ class AttemptCounter:
     async def _change_attempts(
         self, member: str, change: Callable[[MemberAttempts], MemberAttempts | None]
     ) -> MemberAttempts:
-        """Change the stored attempts of a member to sign, and return them after the change."""
+        """Change the stored refused attempts of a member; return the attempts after the change."""
         first = MemberAttempts(member)
 
         def change_json(value: dict[str, Any] | None) -> dict[str, Any] | None:

@@ -42,7 +42,7 @@ def main(arguments: Sequence[str], services: Callable[[], Any] | None = None) ->
             return _run_over_https(options)
         if options.verb == "export":
             return asyncio.run(_export_document(options, services or _load_services))
-        return asyncio.run(_run_command(options, services or _load_services))
+        return asyncio.run(_run_with_stores(options, services or _load_services))
     except WorkspaceError as error:
         print(f"{error.code}: {error.detail}", file=sys.stderr)
         return FAILED if error.kind in {Kind.UNAVAILABLE, Kind.TIMEOUT, Kind.THROTTLED} else REFUSED
@@ -76,7 +76,7 @@ def _build_parser() -> argparse.ArgumentParser:
     return parser
 
 
-async def _run_command(options: argparse.Namespace, services: Callable[[], Any]) -> int:
+async def _run_with_stores(options: argparse.Namespace, services: Callable[[], Any]) -> int:
     from shared.catalog.document import decode_document, load_located_document  # noqa: PLC0415  avoids slow imports for --help
     from shared.catalog.problems import DocumentError  # noqa: PLC0415  as above
 

@@ -115,7 +115,7 @@ def _render_parts(report: Report) -> Iterator[str]:
 
 
 def render_page_start(title: str) -> str:
-    """Render the beginning of an HTML page, up to its heading."""
+    """Render the beginning of an HTML page, including the heading, which is the title."""
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
         f"<title>{escape(title)}</title><style>{_STYLE}</style></head><body><h1>{escape(title)}</h1>"

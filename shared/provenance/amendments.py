@@ -245,7 +245,14 @@ class Amendments:
     ) -> None:
         """Check that an amendment is pending: it was stored as pending, and no decision about it exists.
 
-        Decisions are searched by the content of records and by their filter fields (copies of the content for queries).
+        Args:
+            chain: key of the chain that contains the amendment.
+            original: content of the amendment.
+            known: result of an earlier search for decisions about the amendment. If it contains none, the search is
+                repeated, but the content of records is read only after ``known.seen_to``.
+
+        Raises:
+            WorkspaceError: CONFLICT ``AMENDMENT_NOT_PENDING`` or ``RECORD_DAMAGED``.
         """
         amendment = original["RecordID"]
         found = (
@@ -300,7 +307,10 @@ class _Decision:
         return {each.casefold() for each in (self.actor, *self.creators)}
 
     def build_record_properties(self, original: Mapping[str, Any]) -> dict[str, Any]:
-        """Build the audit record of the decision without RecordID, time and hashes, which the append adds."""
+        """Build the record of this decision about the amendment ``original``, without its signature.
+
+        The append adds RecordID, time and hashes.
+        """
         by, _, meaning = _DECISIONS[self.status]
         return {
             "ScopeKey": self.chain.scope_key,

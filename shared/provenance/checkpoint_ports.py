@@ -74,11 +74,11 @@ class NoteSigner(Protocol):
         ...
 
     async def load_public_key(self) -> bytes:
-        """Return the public key as DER SubjectPublicKeyInfo."""
+        """Return the public key of the current signing key as DER SubjectPublicKeyInfo."""
         ...
 
     async def load_trusted_keys(self, *, reload: bool = False) -> Sequence[bytes]:
-        """Return the public keys whose signatures are trusted: the current key and the retired keys.
+        """Return the public keys whose signatures are trusted, as DER: the current key and the retired keys.
 
         Args:
             reload: read the keys again instead of using cached ones.

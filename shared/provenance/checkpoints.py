@@ -199,7 +199,7 @@ class Checkpoints:
             WorkspaceError: UNAVAILABLE if a key cannot be reached; CONFLICT ``CHECKPOINT_REFUSED`` if it is missing.
         """
         origin = build_origin(await self._workspace(), chain.target, chain.scope_key)
-        checkpoint = open_checkpoint(stored.note, await self.keys.require_signer(stored.note), origin)
+        checkpoint = open_checkpoint(stored.note, await self.keys.require_signer_key(stored.note), origin)
         if stored.name != build_checkpoint_name(chain, checkpoint.size):
             raise NoteError(f"the checkpoint covers {checkpoint.size} records, but its name states another number")
         return checkpoint
@@ -260,7 +260,7 @@ class Checkpoints:
             build_origin(workspace, chain.target, chain.scope_key), tree.size, tree.compute_root()
         )
         created = await self._sign_and_store(chain, checkpoint)
-        await self._notes.save_working_state(f"{build_checkpoint_name_prefix(chain)}tree", covered.to_state())
+        await self._notes.save_working_state(f"{build_checkpoint_name_prefix(chain)}tree", covered.to_working_state())
         await self.trees.save_tiles(chain, tree.size)
         await self.signatures.load_or_create(build_checkpoint_name(chain, tree.size), checkpoint)
         self._remember_size(chain, tree.size)
@@ -303,7 +303,7 @@ class Checkpoints:
         if last is None:
             return SignedTree()
         state = await self._notes.load_working_state(f"{build_checkpoint_name_prefix(chain)}tree")
-        covered = SignedTree.from_state(state) if state else None
+        covered = SignedTree.from_working_state(state) if state else None
         if covered is None or not _has_same_root(covered, last):
             covered = await ChainTrees(self._store, runtime=self._runtime).build_signed_tree(chain, last.size)
         if not _has_same_root(covered, last):
@@ -312,7 +312,7 @@ class Checkpoints:
         return covered
 
     async def _sign_and_store(self, chain: ChainKey, checkpoint: CheckpointContent) -> StoredCheckpoint | None:
-        note = await self.keys.sign(checkpoint.text)
+        note = await self.keys.sign_note(checkpoint.text)
         name = build_checkpoint_name(chain, checkpoint.size)
         # If another instance has stored its checkpoint of this size first, that checkpoint is returned.
         await self._notes.create(name, note)

@@ -23,7 +23,7 @@ async def find_future_timestamps(
 ) -> ChainFault | None:
     """Return a fault for the first record whose time is too far ahead of the clock; None if there is none.
 
-    Call this only for a valid chain.
+    Call this only for a chain whose records are valid. ``instant`` is the current time.
     """
     if verification.time <= compute_latest_allowed_time(instant):
         return None
@@ -45,7 +45,10 @@ async def find_head_time_mismatch(store: ChainStore, chain: ChainKey, tip: Tip, 
 
 
 async def find_orphans(store: ChainStore, chain: ChainKey, genesis: str, tip: Tip) -> ChainFault | None:
-    """Return a fault if the store contains records of a chain that no head item includes; else None."""
+    """Return a fault if the store contains orphans that possibly belong to this chain; else None.
+
+    Orphans are records that no head item includes.
+    """
     orphans = await store.list_orphan_records(chain, genesis) if isinstance(store, OrphanRecords) else ()
     for record in orphans:
         value = parse_if_canonical(record.canonical)

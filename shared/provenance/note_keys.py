@@ -60,10 +60,8 @@ class NoteKeys:
         name = build_key_name(await self._workspace())
         return [VerifierKey(name, spki) for spki in await self._signer.load_trusted_keys(reload=reload)]
 
-    async def require_signer(self, note: bytes) -> VerifierKey:
-        """Return the workspace key (current or retired) that has a signature line in a note.
-
-        The signature is not verified.
+    async def require_signer_key(self, note: bytes) -> VerifierKey:
+        """Return the public key (current or retired) whose signature line a note has; the signature is not verified.
 
         Raises:
             NoteError: if the note has no signature line of a workspace key, or the bytes are not a note.
@@ -76,7 +74,7 @@ class NoteKeys:
                 return key
         raise NoteError(f"the checkpoint is not signed by a trusted key of {build_key_name(await self._workspace())}")
 
-    async def sign(self, text: str) -> bytes:
+    async def sign_note(self, text: str) -> bytes:
         """Sign a text, which ends in a newline, with the current key and return the signed note.
 
         The note is verified before it is returned, because an invalid note could never be removed from the store.
@@ -90,7 +88,7 @@ class NoteKeys:
         return note
 
     async def sign_root(self, checkpoint: CheckpointContent, issuer: str) -> RootSignature:
-        """Sign the root of a checkpoint with the current key, for receipts.
+        """Sign the Merkle root of a checkpoint with the current key; receipts contain this signature.
 
         Args:
             checkpoint: content of the checkpoint.
@@ -130,7 +128,7 @@ class NoteKeys:
         Raises:
             NoteError: if the note is not trusted.
         """
-        text = verify_note(note, await self.require_signer(note))
+        text = verify_note(note, await self.require_signer_key(note))
         try:
             key = await self.load_current_key()
             if find_signer(note, [key]) is not None:

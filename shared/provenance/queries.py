@@ -215,7 +215,7 @@ class AmendmentFilters:
     window: Filters = field(default_factory=Filters)
 
     def to_filters(self) -> Filters:
-        """Convert the conditions to filters for the store; they do not exclude amendments that have a decision."""
+        """Convert the conditions to filters for the store; the filters do not exclude amendments with a decision."""
         named = {
             "EntityID": self.entity_id,
             "EntityType": self.entity_type,
@@ -276,7 +276,7 @@ async def query_entity_amendments(
 
 
 def list_amendment_ids(records: Iterable[ChainRecord]) -> list[str]:
-    """Return the RecordIDs of the given records that are, according to their content, amendments."""
+    """Return the RecordIDs of those records whose content is an amendment, not a decision."""
     return [format_record_id(record.sequence) for record in records if not read_decided_amendment_id(record)]
 
 

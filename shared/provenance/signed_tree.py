@@ -36,14 +36,14 @@ class SignedTree:
         tree.append([bytes.fromhex(self.last_hash)] if self.last_hash else [])
         return tree
 
-    def to_state(self) -> bytes:
-        """Serialise the tree to bytes for the checkpoint store; :meth:`from_state` parses them."""
+    def to_working_state(self) -> bytes:
+        """Serialise the tree to bytes, which the checkpoint store stores as working state."""
         nodes = [node.hex() for node in self.before.nodes]
         return json.dumps({"size": self.before.size, "nodes": nodes, "last": self.last_hash}).encode()
 
     @classmethod
-    def from_state(cls, state: bytes) -> "SignedTree | None":
-        """Parse a tree from the bytes of :meth:`to_state`; None if they are damaged or from an earlier version."""
+    def from_working_state(cls, state: bytes) -> "SignedTree | None":
+        """Parse the bytes of :meth:`to_working_state`; return None for damaged bytes or those of an earlier version."""
         try:
             members = json.loads(state)
             before = CompactRange(int(members["size"]), [bytes.fromhex(node) for node in members["nodes"]])

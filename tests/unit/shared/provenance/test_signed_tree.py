@@ -43,7 +43,7 @@ async def test_a_stored_tree_is_restored(ledger: Ledger) -> None:
     """A tree that is parsed from its stored state equals the original tree."""
     for size in range(1, COUNT + 1):
         tree = await ChainTrees(ledger.store).build_signed_tree(PLATFORM, size)
-        assert SignedTree.from_state(tree.to_state()) == tree
+        assert SignedTree.from_working_state(tree.to_working_state()) == tree
 
 
 @pytest.mark.parametrize(
@@ -52,4 +52,4 @@ async def test_a_stored_tree_is_restored(ledger: Ledger) -> None:
 )
 def test_a_damaged_state_gives_no_tree(state: bytes) -> None:
     """A damaged state gives no tree, so that the tree is computed again."""
-    assert SignedTree.from_state(state) is None
+    assert SignedTree.from_working_state(state) is None

@@ -27,7 +27,7 @@ class Instrument:
 INSTRUMENTS: Final[Mapping[str, Instrument]] = {
     "workspace.chain.appends": Instrument("counter", "{record}", "Records appended to audit chains."),
     "workspace.chain.batch_size": Instrument("histogram", "{record}", "Records in one commit."),
-    "workspace.chain.conflicts": Instrument("counter", "{batch}", "Batches that lost against another instance."),
+    "workspace.chain.conflicts": Instrument("counter", "{batch}", "Batches repeated after another instance's append."),
     "workspace.chain.verify.duration": Instrument("histogram", "s", "Duration of a verification."),
     "workspace.query.duration": Instrument("histogram", "s", "Duration of a query, as seen by its caller."),
     "workspace.ingest.events": Instrument("counter", "{event}", "Hub events that were converted to impulses."),

@@ -166,7 +166,7 @@ class Checkpoints:
                     found.append(chain)
                 elif newest is not None:
                     count("workspace.chain.verify.failures", target=target.value)
-                    _LOG.error("a checkpoint names no chain of this folder", extra=logs.fields(checkpoint=newest.name))
+                    _LOG.error("a checkpoint is not in its chain's folder", extra=logs.fields(checkpoint=newest.name))
         return found
 
     async def _parse_chain(self, target: Target, note: bytes) -> ChainKey | None:

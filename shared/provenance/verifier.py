@@ -88,8 +88,8 @@ class VerificationRun:
         chain: chain to verify.
         started_at: start of the verification, RFC 3339 in UTC with microseconds.
         newest: newest checkpoint of the chain; None if it has none.
-        checkpoint_content: content of this checkpoint; None if there is none, or it is not trusted.
-        error: reason why the checkpoint is not trusted; None if there is none, or it is trusted.
+        checkpoint_content: content of this checkpoint; None if the chain has no checkpoint, or it is not trusted.
+        error: reason why the checkpoint is not trusted; None if the chain has no checkpoint, or it is trusted.
         tip: number and hash of the chain's last record at the start, as its head item states them.
         verification: state of the verification of the records.
         misplaced: lowest valid sequence number after the first record with an invalid sequence number; the verification
@@ -347,7 +347,7 @@ def _build_misplaced_record_fault(following: int) -> ChainFault:
 
 
 def _build_fault_beyond_head(record: ChainRecord, last_hash: str) -> ChainFault:
-    """Build the fault of a record after the chain's end, as the head item states it.
+    """Build the fault of a record after the last record that the head item states.
 
     The fault contains the record's PreviousHash if the record is possibly part of a fork.
     """

@@ -86,10 +86,10 @@ class MemberAttempts:
 
 
 def check_not_locked_out(attempts: MemberAttempts, at: datetime) -> None:
-    """Check that a member is not locked out.
+    """Check that a member is not locked out at the current time ``at``.
 
     Raises:
-        WorkspaceError: THROTTLED ``SIGNATURE_LOCKED`` with ``retryAfter``.
+        WorkspaceError: THROTTLED ``SIGNATURE_LOCKED`` with ``retryAfter``, if the member is locked out.
     """
     if attempts.locked_until is not None and at < attempts.locked_until:
         seconds = ceil((attempts.locked_until - at).total_seconds())
@@ -137,7 +137,7 @@ def add_refused_attempt(attempts: MemberAttempts, at: datetime, append_id: str) 
 
 
 def remove_reported_lock_out(attempts: MemberAttempts, append_id: str) -> MemberAttempts | None:
-    """Remove a lock-out that was reported from ``pending``; return None if ``pending`` does not contain it.
+    """Remove a reported lock-out from the list ``pending``; return None if the list does not contain it.
 
     ``append_id`` is the id of its audit event.
     """

@@ -20,8 +20,8 @@ It can be called several times. Its exceptions are raised to the caller, and not
 class SignatureStore(Protocol):
     """Store of the refused attempts of members to sign, and of the uses of sign-ins.
 
-    No concurrent change is lost. Methods raise ``WorkspaceError`` UNAVAILABLE, code ``SIGNATURES_UNAVAILABLE``, if the
-    store does not respond.
+    The stored values are the JSON objects of ``MemberAttempts`` and ``SignInUse``. No concurrent change is lost.
+    Methods raise ``WorkspaceError`` UNAVAILABLE, code ``SIGNATURES_UNAVAILABLE``, if the store does not respond.
     """
 
     async def read_refused_attempts(self, member: str) -> Value | None:

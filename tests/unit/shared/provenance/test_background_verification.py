@@ -222,4 +222,4 @@ async def test_a_checkpoint_of_another_chain_in_a_folder_is_reported(
     shutil.copytree(folder, folder.with_name("0" * 40))
     assert await verification_parts.background.run()
     assert sorted(verification_parts.recorder.started) == sorted((PLATFORM, BATCH, OTHER))
-    assert "a checkpoint names no chain of this folder" in caplog.text
+    assert "a checkpoint is not in its chain's folder" in caplog.text

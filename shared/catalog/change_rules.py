@@ -13,10 +13,10 @@ from typing import Any, Final
 
 from shared.auth.principals import Principal
 from shared.auth.rights import ROLE_RIGHTS, AccessRight, Role
-from shared.catalog.container_rules import check_partition_key_paths
+from shared.catalog.container_rules import check_partition_key_paths_unchanged
 from shared.catalog.diff import ItemChange
 from shared.catalog.items import SINGLETON_KEY, ItemId, ItemKind
-from shared.catalog.member_states import find_retired_ids
+from shared.catalog.member_states import find_retired_member_ids
 from shared.catalog.ports import StoredCatalog
 from shared.errors import MAX_LISTED, FieldError, Kind, WorkspaceError, build_invalid_fields_error
 from shared.validation.names import to_identity_key
@@ -43,7 +43,7 @@ class Caller:
 
 
 def can_see_items(kind: ItemKind, rights: frozenset[AccessRight]) -> bool:
-    """Return whether a caller with these rights may read or change items of a kind."""
+    """Return whether a caller may see items of a kind: the right to read them or the right to change them suffices."""
     return not rights.isdisjoint((_READ_RIGHTS.get(kind, AccessRight.CATALOG_READ), KIND_RIGHTS[kind]))
 
 
@@ -147,7 +147,7 @@ def _iterate_read_only_setting_changes(change_set: _ChangeSet) -> Iterator[Field
 def _restrict_to_current_rights(caller: Caller, change_set: _ChangeSet) -> Caller:
     """Return the caller without rights that the member has lost since the request was authenticated."""
     member = change_set.before.get((ItemKind.MEMBER, caller.user_id))
-    current = _list_rights(member) if member is not None and member.get("enabled", True) else frozenset[str]()
+    current = _get_member_rights(member) if member is not None and member.get("enabled", True) else frozenset[str]()
     return Caller(caller.user_id, frozenset(right for right in caller.rights if right in current))
 
 
@@ -169,7 +169,7 @@ def _check_rights_over_changed_members(change_set: _ChangeSet, caller: Caller) -
         for change in change_set.list_changes(ItemKind.MEMBER)
         for definition in (change.before, change.after)
         if definition is not None
-        for right in _list_rights(definition)
+        for right in _get_member_rights(definition)
     }
     missing = sorted(affected - caller.rights)
     if missing:
@@ -177,30 +177,30 @@ def _check_rights_over_changed_members(change_set: _ChangeSet, caller: Caller) -
         raise WorkspaceError(Kind.FORBIDDEN, "RIGHT_NOT_HELD", detail, accessRights=missing)
 
 
-def _list_rights(member: Definition) -> frozenset[str]:
+def _get_member_rights(member: Definition) -> frozenset[str]:
     """Return the rights of a team member.
 
-    An unknown role, written by a newer version of the service, is returned as a right that no caller has. Therefore no
-    caller can change this member.
+    A role that this version does not know, because a newer version wrote it, is returned as a right that no caller has.
+    Therefore no caller can change this member.
     """
     role, own = str(member["role"]), frozenset(map(str, member.get("rights", ())))
     known = frozenset(map(str, ROLE_RIGHTS[Role(role)])) if role in set(Role) else frozenset({role})
     return known | own
 
 
-def _check_self_lockout(change_set: _ChangeSet, caller: Caller) -> None:
+def _check_no_self_lockout(change_set: _ChangeSet, caller: Caller) -> None:
     for change in change_set.list_changes(ItemKind.MEMBER):
         if change.key != caller.user_id or change.before is None:
             continue
         if change.after is None or not change.after["enabled"]:
             raise WorkspaceError(Kind.CONFLICT, "SELF_LOCKOUT", "Members cannot disable or remove themselves.")
-        lost = _list_rights(change.before) - _list_rights(change.after)
+        lost = _get_member_rights(change.before) - _get_member_rights(change.after)
         if AccessRight.TEAM_MANAGE in lost:
             detail = f"Members cannot remove their own right {AccessRight.TEAM_MANAGE}."
             raise WorkspaceError(Kind.CONFLICT, "SELF_LOCKOUT", detail)
 
 
-def _check_last_administrator(change_set: _ChangeSet, _: Caller) -> None:
+def _check_administrator_remains(change_set: _ChangeSet, _: Caller) -> None:
     if _has_administrator(change_set.before) and not _has_administrator(change_set.after):
         detail = "At least one enabled person must have the role Admin; give it to another person first."
         raise WorkspaceError(Kind.CONFLICT, "LAST_ADMINISTRATOR", detail)
@@ -219,7 +219,7 @@ def _check_new_team_members(change_set: _ChangeSet, _: Caller) -> None:
     added = [change.key for change in change_set.list_changes(ItemKind.MEMBER) if change.before is None]
     if not added:
         return
-    retired = {to_identity_key(key) for key in find_retired_ids(change_set.stored)}
+    retired = {to_identity_key(key) for key in find_retired_member_ids(change_set.stored)}
     owners = _group_pairs_by_key(
         (to_identity_key(key), key) for key, _ in change_set.iterate_items_after_changes(ItemKind.MEMBER)
     )
@@ -245,14 +245,14 @@ def _check_unique_object_ids(change_set: _ChangeSet, _: Caller) -> None:
             raise WorkspaceError(Kind.CONFLICT, "MEMBER_OID_TAKEN", detail)
 
 
-def _check_connections_in_use(change_set: _ChangeSet, _: Caller) -> None:
+def _check_removed_connections_unused(change_set: _ChangeSet, _: Caller) -> None:
     users = (
         (lookup, key)
         for key, surface in change_set.iterate_items_after_changes(ItemKind.SURFACE)
         for lookup in dict.fromkeys(surface["connections"])
     )
     if used_by := _list_dependants_of_removed_items(change_set, ItemKind.CONNECTION, users):
-        detail = f"The connection belongs to surfaces: {', '.join(used_by)}. Remove it from them first."
+        detail = f"The connection belongs to surfaces: {', '.join(used_by)}. Remove it from these surfaces first."
         raise WorkspaceError(Kind.CONFLICT, "CONNECTION_IN_USE", detail, usedBy=used_by)
     watchers = (
         (lookup, key)
@@ -260,11 +260,11 @@ def _check_connections_in_use(change_set: _ChangeSet, _: Caller) -> None:
         for lookup in rule.get("connections", ())
     )
     if used_by := _list_dependants_of_removed_items(change_set, ItemKind.CONNECTION, watchers):
-        detail = f"Alert rules watch the connection: {', '.join(used_by)}. Remove it from them first."
+        detail = f"Alert rules watch the connection: {', '.join(used_by)}. Remove it from these rules first."
         raise WorkspaceError(Kind.CONFLICT, "CONNECTION_IN_USE", detail, usedBy=used_by)
 
 
-def _check_surfaces_in_use(change_set: _ChangeSet, _: Caller) -> None:
+def _check_removed_surfaces_unused(change_set: _ChangeSet, _: Caller) -> None:
     users = ((str(query["surface"]), key) for key, query in change_set.iterate_items_after_changes(ItemKind.WARM_QUERY))
     if used_by := _list_dependants_of_removed_items(change_set, ItemKind.SURFACE, users):
         detail = f"The surface has warm queries: {', '.join(used_by)}. Delete or move them first."
@@ -275,7 +275,7 @@ def _check_surfaces_in_use(change_set: _ChangeSet, _: Caller) -> None:
         raise WorkspaceError(Kind.CONFLICT, "SURFACE_IN_USE", detail, usedBy=used_by)
 
 
-def _check_members_in_use(change_set: _ChangeSet, _: Caller) -> None:
+def _check_removed_members_unused(change_set: _ChangeSet, _: Caller) -> None:
     users = (
         (str(query["approval"]["approvedBy"]), key)
         for key, query in change_set.iterate_items_after_changes(ItemKind.WARM_QUERY)
@@ -308,7 +308,7 @@ def _check_provenance_retained(change_set: _ChangeSet, _: Caller) -> None:
 
 
 def _check_partition_keys_unchanged(change_set: _ChangeSet, _: Caller) -> None:
-    check_partition_key_paths(change_set.list_changes(ItemKind.CONTAINER))
+    check_partition_key_paths_unchanged(change_set.list_changes(ItemKind.CONTAINER))
 
 
 def _has_provenance_policy(settings: Definition | None) -> bool:
@@ -348,13 +348,13 @@ _READ_RIGHTS: Final[Mapping[ItemKind, AccessRight]] = {
 RULES: Final[tuple[Callable[[_ChangeSet, Caller], None], ...]] = (
     _check_rights_to_change_kinds,
     _check_rights_over_changed_members,
-    _check_self_lockout,
-    _check_last_administrator,
+    _check_no_self_lockout,
+    _check_administrator_remains,
     _check_new_team_members,
     _check_unique_object_ids,
-    _check_connections_in_use,
-    _check_surfaces_in_use,
-    _check_members_in_use,
+    _check_removed_connections_unused,
+    _check_removed_surfaces_unused,
+    _check_removed_members_unused,
     _check_provenance_retained,
     _check_partition_keys_unchanged,
 )

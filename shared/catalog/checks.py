@@ -86,7 +86,8 @@ def _check_signature_policy(sections: Sections) -> Iterator[Finding]:
     at = ("policies", "signatures")
     if policies.provenance is None:
         yield from (
-            ((*at, kind), "needs policies.provenance") for kind in policies.signatures.kinds_that_require_signature
+            ((*at, kind), "must be `off` without policies.provenance")
+            for kind in policies.signatures.kinds_that_require_signature
         )
     yield from _iterate_repeated_names((*at, "meanings"), policies.signatures.meanings)
 

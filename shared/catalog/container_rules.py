@@ -1,6 +1,7 @@
-"""Rules for changes of Cosmos DB containers in the catalog.
+"""Rules for changes over HTTPS of Cosmos DB containers in the catalog.
 
-The partition key path of a container never changes, and no change can set its data class to ``evidence``.
+The partition key path of a container never changes, and no change can set its data class to ``evidence``. Documents
+that the command-line tool writes directly to the stores are not checked by these rules.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -40,7 +41,7 @@ def iterate_changes_to_evidence_class(document: WorkspaceDocument, stored: Store
                     yield "dataStores", index, "databases", place, "containers", number, "dataClass"
 
 
-def check_partition_key_paths(changes: Iterable[ItemChange]) -> None:
+def check_partition_key_paths_unchanged(changes: Iterable[ItemChange]) -> None:
     """Check that no catalog change alters the partition key path of a container.
 
     Raises:

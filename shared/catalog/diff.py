@@ -6,7 +6,15 @@ from typing import Any, Final
 
 from pydantic import ValidationError
 
-from shared.catalog.items import MODELS, SINGLETON_KEY, UNDECLARED, ItemId, ItemKind, items_from_document, to_definition
+from shared.catalog.items import (
+    MODELS,
+    SINGLETON_KEY,
+    UNDECLARED,
+    ItemId,
+    ItemKind,
+    definitions_from_document,
+    to_definition,
+)
 from shared.catalog.models import WorkspaceDocument
 from shared.catalog.ports import CatalogItem, ItemOrigin, StoredCatalog
 from shared.errors import Kind, WorkspaceError
@@ -80,8 +88,9 @@ class ApiItemConstraints:
     """Finder of conflicts between the changes of a workspace document and items that stay in the catalog.
 
     Args:
-        items: all stored items.
-        retained: declared queries that the document does not change; their names and paths stay in use.
+        items: all stored items; those that the API created stay in the catalog.
+        retained: stored queries that stay unchanged although the document declares them differently; their names and
+            paths stay in use.
         existing_containers: catalog keys of the containers that exist in their Cosmos DB account.
     """
 
@@ -141,7 +150,7 @@ class ApiItemConstraints:
         if kind == ItemKind.SURFACE and key in self._surfaces:
             return f"it is used by {self._surfaces[key]}, which was created through the API"
         if kind == ItemKind.CONTAINER and key in self._existing:
-            return "the container exists in the account; delete it there before its record"
+            return "the container exists in the account; delete it from the account first"
         return (
             self._find_container_conflict(_list_database_lookups(definition)) if kind == ItemKind.DATA_STORE else None
         )
@@ -179,13 +188,13 @@ def _list_database_lookups(definition: Mapping[str, Any]) -> set[str]:
 def plan_changes(document: WorkspaceDocument, stored: StoredCatalog) -> CatalogPlan:
     """Compare a workspace document with the stored catalog; return the changes that the document requires.
 
-    Items created through the API are not changed, even if the document declares them differently. A query whose text is
-    unchanged keeps its approval, unless the document declares an approval.
+    Items created through the API are not changed, even if the document declares them differently. A query keeps its
+    stored approval or rejection if the document declares no approval and changes nothing else of the query.
 
     Raises:
         WorkspaceError: CONFLICT ``WORKSPACE_ID_FIXED`` if the document declares another workspace.
     """
-    return plan_items(items_from_document(document), stored)
+    return plan_items(definitions_from_document(document), stored)
 
 
 def plan_items(
@@ -199,7 +208,7 @@ def plan_items(
     Args:
         declared: declared definitions by kind and key.
         stored: catalog before the changes.
-        draft_queries: lookups (ids in URLs) of saved queries that become drafts even if their text is unchanged.
+        draft_queries: lookups (ids in URLs) of warm queries that become drafts even if they are otherwise unchanged.
         existing_containers: catalog keys of undeclared containers that exist in their Cosmos DB account; they are
             retained.
 
@@ -238,7 +247,7 @@ class _Comparison:
 
     Args:
         stored_items: stored items by kind and key.
-        draft_queries: lookups (ids in URLs) of saved queries that become drafts even if their text is unchanged.
+        draft_queries: lookups (ids in URLs) of warm queries that become drafts even if they are otherwise unchanged.
         existing_containers: catalog keys of undeclared containers that exist in their Cosmos DB account.
     """
 
@@ -256,7 +265,10 @@ class _Comparison:
     def get_definitions_before_and_after(
         self, kind: str, key: str, definition: dict[str, Any]
     ) -> tuple[dict[str, Any] | None, dict[str, Any]]:
-        """Return two definitions of a catalog item: before and after the workspace document is applied."""
+        """Return two definitions of a catalog item: before and after the workspace document is applied.
+
+        ``definition`` is the declared definition. The definition before is None for a new item.
+        """
         if (kind, key) not in self._pairs:
             item = self.stored_items.get((kind, key))
             before = None if item is None else definition
@@ -337,7 +349,10 @@ def _plan_undeclared_items(
 
 
 def build_definition_with_defaults(item: CatalogItem) -> dict[str, Any]:
-    """Add default values to a stored definition, so that a new default is not reported as a change of the item."""
+    """Return a stored definition with default values, so that a new default is not reported as a change of the item.
+
+    A definition that this version of the service cannot parse is returned unchanged.
+    """
     try:
         return to_definition(MODELS[ItemKind(item.kind)].model_validate(item.definition))
     except ValidationError:

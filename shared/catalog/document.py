@@ -108,7 +108,10 @@ def _validate_items(
 
 
 def _batch_items(items: list[Any]) -> Iterator[tuple[int, list[Any]]]:
-    """Yield the items that are validated in one call, with the index of the first; a large item is alone."""
+    """Yield batches of items that one call of pydantic validates, each with the index of its first item.
+
+    An item with very many values is alone in its batch.
+    """
     batch: list[Any] = []
     values = start = 0
     for index, item in enumerate(items):
@@ -130,7 +133,10 @@ def _list_error_details(error: ValidationError) -> list[ErrorDetails]:
 
 @cache
 def _build_list_validators() -> Mapping[str, tuple[str, TypeAdapter[tuple[Any, ...]]]]:
-    """Return attribute name and validator of each list of a workspace document, by the list's name in JSON."""
+    """Return the attribute and the validator of each list of a workspace document, by the list's name in JSON.
+
+    For example, ``warmQueries`` has the attribute ``warm_queries``.
+    """
     adapters: dict[str, tuple[str, TypeAdapter[tuple[Any, ...]]]] = {}
     for attribute, field in WorkspaceDocument.model_fields.items():
         kind: Any = field.annotation
@@ -155,7 +161,8 @@ class LoadedDocument:
     """Valid workspace document, with the line and column of each value.
 
     Attributes:
-        values: finds the line and column of a value.
+        document: the document as a pydantic model.
+        values: finds the line and column of a value in the text.
     """
 
     document: WorkspaceDocument
@@ -166,7 +173,7 @@ class LoadedDocument:
 
         Args:
             findings: at least one pair of a path in the document and an error message.
-            code: code of the error over HTTPS; empty for the code of an invalid document.
+            code: error code of the reply over HTTPS; empty for the usual code of an invalid document.
         """
         return DocumentError([self.values.build_problem(path, rule) for path, rule in findings], code)
 
@@ -189,7 +196,7 @@ def load_document(text: str, source: str) -> WorkspaceDocument:
     """Parse and validate a workspace document in YAML.
 
     Raises:
-        DocumentError: as :func:`load_located_document`.
+        DocumentError: the same errors as :func:`load_located_document`.
     """
     return load_located_document(text, source).document
 
@@ -240,7 +247,7 @@ def _validate_values(
         # Not all items were validated, so the rules between them cannot be checked.
         raise DocumentError(islice(problems, MAX_PROBLEMS))
     if document is None:
-        sections = Sections.from_valid_items(data, [detail["loc"] for detail in errors])
+        sections = Sections.from_invalid_document(data, [detail["loc"] for detail in errors])
     else:
         sections = Sections.from_document(document)
     findings = check_sections(sections, checks_approvers=checks_approvers)
@@ -254,14 +261,14 @@ def _validate_values(
 def _convert_to_problems(errors: list[ErrorDetails], located: LocatedValues) -> Iterator[Problem]:
     """Convert pydantic's errors to problems with positions.
 
-    Only one problem of each path is returned, because pydantic reports a value once for each type of a union.
+    All errors at one path become one problem, because pydantic reports a value once for each type of a union.
     """
     messages: dict[Path, list[str]] = {}
     unknown = {located.drop_missing_steps(detail["loc"]) for detail in errors if detail["type"] == "extra_forbidden"}
     for detail in remove_redundant_errors(errors):
         field = get_field_location(detail)
-        names_missing = field != detail["loc"] or detail["type"] == "missing"
-        texts = messages.setdefault(located.drop_missing_steps(field, names_missing=names_missing), [])
+        keep_missing_field = field != detail["loc"] or detail["type"] == "missing"
+        texts = messages.setdefault(located.drop_missing_steps(field, keep_missing_field=keep_missing_field), [])
         if (message := _format_pydantic_error(detail)) not in texts:
             texts.append(message)
     for path, texts in messages.items():

@@ -73,8 +73,8 @@ class LocatedValues:
         text: text of the document, if the nodes of the tree have offsets.
 
     Attributes:
-        problems: values that JSON cannot have: duplicate or non-text keys, unknown tags, numbers that are infinite or
-            too long.
+        problems: problems of values that JSON cannot represent: duplicate or non-text keys, unknown tags, numbers that
+            are infinite or too long.
     """
 
     def __init__(self, root: Node, source: str, text: str = "") -> None:
@@ -94,7 +94,10 @@ class LocatedValues:
         return self._node_to_json_value(self._root, (), 0)
 
     def release(self) -> None:
-        """Free the syntax tree; call this in a worker thread, and find no positions afterwards."""
+        """Free the syntax tree; afterwards, no position can be found.
+
+        Call this in a worker thread, because a large tree takes time.
+        """
         self._indexes.clear()
         release_nodes([self._root])
 
@@ -108,19 +111,19 @@ class LocatedValues:
         """
         return self._build_problem_at(self._find_node(path, of_name=of_name), path, message)
 
-    def drop_missing_steps(self, path: Path, *, names_missing: bool = True) -> Path:
+    def drop_missing_steps(self, path: Path, *, keep_missing_field: bool = True) -> Path:
         """Remove the steps of a path that the document's text does not contain, such as pydantic's tags of unions.
 
         Args:
             path: keys and list indexes from the root of the document to the value.
-            names_missing: True to keep the last step even if the document lacks this field.
+            keep_missing_field: True to keep the last step if it names a field that the document lacks.
         """
         node, steps = self._root, []
         for index, step in enumerate(path):
             entry = self._find_entry(node, step)
             if entry is not None:
                 node = entry[1]
-            elif not names_missing or index < len(path) - 1 or node.entries is None:
+            elif not keep_missing_field or index < len(path) - 1 or node.entries is None:
                 continue
             steps.append(step)
         return tuple(steps)
@@ -172,7 +175,10 @@ class LocatedValues:
         return place
 
     def _find_entry(self, node: Node, step: str | int) -> tuple[Node, Node] | None:
-        """Return the key node and the value node of the next step of a path; for a list item, the item is both."""
+        """Return the key node and the value node of the next step of a path; None if the node lacks this step.
+
+        For a list item, the item is the key node and the value node.
+        """
         if node.items is not None and isinstance(step, int) and step < len(node.items):
             return node.items[step], node.items[step]
         if node.entries is None or len(node.entries) <= _INDEXED:

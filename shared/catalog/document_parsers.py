@@ -1,4 +1,4 @@
-"""Parsers of YAML 1.2 and JSON with size limits that keep the position of every value.
+"""Parsers of YAML 1.2 and JSON that limit the size of a text and record the position of every value.
 
 The syntax tree of a YAML text is built from parser events, so that a text that exceeds a limit is rejected before the
 whole tree exists. The JSON parser of the standard library holds the interpreter lock for a whole array, so a text of
@@ -241,7 +241,7 @@ _AFTER_ITEM: Final = re.compile(r"[ \t\n\r]*+([,\]}])[ \t\n\r]*+")
 
 
 def parse_json_document(text: str, source: str) -> Node:
-    """Parse a JSON text; return the root of its syntax tree, whose nodes have character offsets.
+    """Parse a JSON text; return the root of its syntax tree, whose nodes have offsets instead of lines and columns.
 
     Args:
         text: a single JSON value.
@@ -250,7 +250,7 @@ def parse_json_document(text: str, source: str) -> Node:
     Raises:
         DocumentError: if the text is not JSON or exceeds a limit.
     """
-    parser = _Parser(text, source)
+    parser = _JsonParser(text, source)
     if len(text) > MAX_CHARACTERS:
         raise parser.build_error(0, f"the document is longer than {MAX_CHARACTERS} characters")
     try:
@@ -259,7 +259,7 @@ def parse_json_document(text: str, source: str) -> Node:
         parser.release_unfinished()
 
 
-class _Parser:
+class _JsonParser:
     def __init__(self, text: str, source: str) -> None:
         self._text = text
         self._source = source
@@ -268,7 +268,7 @@ class _Parser:
         self._count = 0
 
     def release_unfinished(self) -> None:
-        """Free the values of an invalid document."""
+        """Free the arrays and objects that were not complete when the parser found an error."""
         release_nodes(self._unfinished)
 
     def parse(self) -> Node:

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from shared.catalog.change_rules import Caller, check_changes
 from shared.catalog.diff import CatalogPlan, RetainedItem, build_definition_with_defaults, plan_items
-from shared.catalog.items import ItemId, ItemKind, items_from_document
+from shared.catalog.items import ItemId, ItemKind, definitions_from_document
 from shared.catalog.models import WorkspaceDocument
 from shared.catalog.ports import CatalogItem, ItemOrigin, StoredCatalog
 from shared.catalog.signature_models import SignatureRequirement
@@ -42,7 +42,7 @@ class DocumentPlan:
     """Changes that applying a workspace document would make.
 
     Attributes:
-        plan: the changes, and the items that stay unchanged.
+        plan: the changes, and the stored items that are retained, each with a reason.
         last_changes: last change of each stored item that the plan changes or removes.
         tag: quoted strong entity tag that identifies the document's content and the state of the workspace.
     """
@@ -68,11 +68,11 @@ def plan_document(
         WorkspaceError: CONFLICT ``WORKSPACE_ID_FIXED``; INVALID if the document changes the tier or the limits of the
             workspace; the errors of :func:`shared.catalog.change_rules.check_changes`.
     """
-    declared = items_from_document(document)
+    declared = definitions_from_document(document)
     tag = _compute_plan_tag(declared, stored, existing_containers)
     stored_items = {(item.kind, item.key): item for item in stored.items}
     _copy_stored_signatures(declared, stored_items)
-    drafts = _withdraw_approvals(declared, _list_new_approvals(declared, stored_items))
+    drafts = _withdraw_approvals(declared, _list_queries_with_new_approval(declared, stored_items))
     plan = plan_items(declared, stored, drafts, existing_containers)
     check_changes(stored, plan.changes, caller)
     notes = [RetainedItem(ItemKind.WARM_QUERY, key, _WITHDRAWN, conflict=True) for key in sorted(drafts)]
@@ -94,11 +94,11 @@ def plan_document_for_command_line(document: WorkspaceDocument, stored: StoredCa
     Raises:
         WorkspaceError: the same errors as :func:`shared.catalog.diff.plan_changes`.
     """
-    declared = items_from_document(document)
+    declared = definitions_from_document(document)
     must_sign = document.policies.signatures.queries is SignatureRequirement.REQUIRED
     stored_items = {(item.kind, item.key): item for item in stored.items}
     _copy_stored_signatures(declared, stored_items)
-    new = _list_new_approvals(declared, stored_items)
+    new = _list_queries_with_new_approval(declared, stored_items)
     withdrawn = [key for key in new if must_sign or "signature" in declared[ItemKind.WARM_QUERY, key]["approval"]]
     drafts = _withdraw_approvals(declared, withdrawn)
     plan = plan_items(declared, stored, drafts)
@@ -122,7 +122,7 @@ def _copy_stored_signatures(declared: dict[ItemId, dict[str, Any]], stored_items
             declared[ItemKind.WARM_QUERY, key] = {**definition, "approval": stored}
 
 
-def _list_new_approvals(
+def _list_queries_with_new_approval(
     declared: Mapping[ItemId, Mapping[str, Any]], stored_items: Mapping[ItemId, CatalogItem]
 ) -> list[str]:
     """Return the lookups (ids in URLs) of queries whose declared approval is not stored."""
@@ -141,11 +141,11 @@ def _withdraw_approvals(declared: dict[ItemId, dict[str, Any]], keys: Collection
 
 
 def check_plan_condition(condition: Condition, tag: str) -> None:
-    """Check that the If-Match header of a request contains the entity tag of the current plan.
+    """Check that the If-Match header of a request contains ``tag``, the entity tag of the current plan.
 
     Raises:
-        WorkspaceError: PRECONDITION_REQUIRED ``PRECONDITION_REQUIRED`` without an entity tag; PRECONDITION_FAILED if
-            the plan has another tag.
+        WorkspaceError: PRECONDITION_REQUIRED ``PRECONDITION_REQUIRED`` if If-Match is missing or ``*``;
+            PRECONDITION_FAILED if the current plan has another tag.
     """
     if condition.match is None or condition.match.every:
         detail = "Send the `planTag` of a plan in the header If-Match."
@@ -158,12 +158,12 @@ def check_plan_condition(condition: Condition, tag: str) -> None:
 def find_undeclared_containers(
     document: WorkspaceDocument, stored: StoredCatalog
 ) -> Mapping[tuple[str, str], Collection[str]]:
-    """Return the containers in the catalog that a workspace document no longer declares.
+    """Return the containers that an earlier workspace document declared and that this document no longer declares.
 
     Returns:
         Names of containers, by the lookups (ids in URLs) of their data store and database.
     """
-    declared = items_from_document(document).keys()
+    declared = definitions_from_document(document).keys()
     stores = [item for item in stored.items if item.kind == ItemKind.DATA_STORE]
     owners = {database["lookup"]: store.key for store in stores for database in store.definition["databases"]}
     found: dict[tuple[str, str], list[str]] = {}
@@ -180,7 +180,7 @@ def list_queries_with_stored_approval(document: WorkspaceDocument, stored: Store
 
     These are queries that are stored with equal text, parameters and approval, or were created through the API.
     """
-    declared = items_from_document(document)
+    declared = definitions_from_document(document)
     stored_items = {(item.kind, item.key): item for item in stored.items}
     return frozenset(
         key for key in _list_approved_queries(declared) if _is_approval_stored(declared, stored_items, key)

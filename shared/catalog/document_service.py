@@ -60,7 +60,7 @@ class DocumentService:
     async def load(self, body: bytes, text_format: DocumentFormat) -> LoadedDocument:
         """Parse and validate the workspace document in a request's body.
 
-        The caller passes the result to :meth:`release` at the end.
+        The caller must pass the result to :meth:`release` when it no longer needs the document.
 
         Raises:
             DocumentError: the document is invalid; the error lists every problem.
@@ -69,7 +69,7 @@ class DocumentService:
         return await self._runtime.run_in_thread_if_large(LARGE, _load_request_document, body, text_format, stored)
 
     async def release(self, loaded: LoadedDocument) -> None:
-        """Free the positions of a document's values in a worker thread; find no positions afterwards."""
+        """Free the positions of a document's values in a worker thread; afterwards, no position can be found."""
         await self._runtime.run_in_thread_if_large(LARGE, loaded.values.release)
 
     async def plan(self, loaded: LoadedDocument, caller: Caller) -> DocumentPlan:
@@ -85,7 +85,7 @@ class DocumentService:
         plan = await self._runtime.run_in_thread_if_large(
             LARGE, plan_document, loaded.document, stored, caller, existing
         )
-        await self._catalog.check_plan(plan.plan, stored, caller.user_id)
+        await self._catalog.check_plan_can_be_audited(plan.plan, stored, caller.user_id)
         return plan
 
     async def apply(self, loaded: LoadedDocument, caller: Caller, condition: Condition) -> DocumentPlan:
@@ -97,7 +97,7 @@ class DocumentService:
             condition: If-Match precondition with the entity tag of the plan.
 
         Raises:
-            WorkspaceError: the same errors as :meth:`plan`; as
+            WorkspaceError: the errors of :meth:`plan` and of
                 :func:`shared.catalog.document_plans.check_plan_condition`; CONFLICT ``CATALOG_CHANGED`` if concurrent
                 changes prevent the commit; UNAVAILABLE if the store is unreachable.
         """

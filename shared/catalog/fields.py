@@ -24,10 +24,10 @@ JsonPointer = Annotated[str, StringConstraints(pattern=JSON_POINTER_PATTERN, max
 
 
 DECLARED: Final = {"declared": True}
-"""Validation context for a document that is being applied.
+"""Validation context of pydantic for a workspace document that is loaded.
 
-Stored items are read without it, because they were declared under earlier rules: a member or query must not disappear
-because its name violates a newer rule.
+Stored items are read without this context, because they were declared under earlier rules: a member or query must not
+disappear because its name violates a newer rule.
 """
 
 
@@ -36,13 +36,13 @@ def _check_declared_name(text: str, info: ValidationInfo) -> str:
 
 
 PrintableText = Annotated[str, AfterValidator(_check_declared_name)]
-"""Printable name of any length that another service defines."""
+"""Printable name of any length that another service defines; stored items can have other characters."""
 
 Name = Annotated[str, StringConstraints(min_length=1, max_length=MAX_NAME), AfterValidator(_check_declared_name)]
-"""Name or id; the rules of ``shared.validation.names`` apply only to declared documents."""
+"""Name or id; the rules of ``shared.validation.names`` apply to loaded documents, but not to stored items."""
 
 ShortName = Annotated[str, StringConstraints(min_length=1, max_length=64), AfterValidator(_check_declared_name)]
-"""Name of at most 64 characters, by the same rules."""
+"""Name of at most 64 characters, by the rules of :data:`Name`."""
 
 
 def _check_declared_id(text: str, info: ValidationInfo) -> str:
@@ -52,7 +52,7 @@ def _check_declared_id(text: str, info: ValidationInfo) -> str:
 
 
 MemberId = Annotated[str, StringConstraints(min_length=1, max_length=MAX_NAME), AfterValidator(_check_declared_id)]
-"""Id of a member, which is part of URLs; the rules for ids apply only to declared documents."""
+"""Id of a member, which is part of URLs; the rules for ids apply to loaded documents, but not to stored items."""
 
 
 def _parse_instant(value: object) -> object:

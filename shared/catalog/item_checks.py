@@ -17,7 +17,7 @@ EMPTY: Final = Sections(None, (), (), (), (), (), (), (), dict.fromkeys(REFERENC
 
 
 def find_connection_errors(connection: Connection) -> list[FieldError]:
-    """Return an error for each contradiction between fields of a connection, such as a simulator for an Event Hub."""
+    """Return an error for each contradiction between fields of a connection, such as ``eventHub`` of a simulator."""
     return _find_item_errors(replace(EMPTY, connections=((0, connection),)), 2)
 
 

@@ -96,7 +96,7 @@ def build_container_key(database: str, name: str) -> str:
     return f"{database}/{name}"
 
 
-def items_from_document(document: WorkspaceDocument) -> dict[ItemId, dict[str, Any]]:
+def definitions_from_document(document: WorkspaceDocument) -> dict[ItemId, dict[str, Any]]:
     """Convert a workspace document to the definitions of its catalog items, by kind and key.
 
     Containers are separate items, so that containers created through the API can belong to a declared database.

@@ -12,7 +12,7 @@ from shared.catalog.items import ItemKind, MemberState, to_definition
 from shared.catalog.ports import CatalogItem, ItemOrigin, StoredCatalog
 
 
-def find_retired_ids(stored: StoredCatalog) -> frozenset[str]:
+def find_retired_member_ids(stored: StoredCatalog) -> frozenset[str]:
     """Return the ids of removed team members, which no new member can have."""
     return frozenset(
         item.key

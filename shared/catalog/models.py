@@ -363,7 +363,7 @@ class Verb(StrEnum):
 
 
 PARTITION_KEY_PATH: Final = r"/[A-Za-z0-9_.-]{1,128}(/[A-Za-z0-9_.-]{1,128})?"
-"""Path of one or two levels; other characters are excluded because libraries interpret them differently."""
+"""Pattern of partition key paths, of one or two levels; libraries interpret other characters differently."""
 
 
 class Container(Model):

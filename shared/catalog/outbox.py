@@ -38,10 +38,10 @@ async def flush_outbox(store: PendingEventStore, audit_log: AuditLog, announce: 
     Events with the target :data:`UNAUDITED` are announced and counted like the others, but not appended. The function
     ``announce`` is called with the processed events; for changes of the catalog, it publishes webhook events.
 
-    An event is deleted from the outbox after these steps. If the process ends before the
-    deletion, the steps are repeated; the append id of an event makes the second append return the same
-    record. An event that its chain rejects permanently stays pending and does not block later events. A chain that is
-    unavailable blocks its own events only.
+    An event is deleted from the outbox after these steps. If the process ends before the deletion, the steps are
+    repeated; because of the append id of the event, the second append returns the record of the first one. An event
+    that its chain rejects permanently stays pending and does not block later events. A chain that is unavailable blocks
+    its own events only.
 
     Raises:
         WorkspaceError: from the audit log, the announcement or the store; unappended events stay pending.
@@ -104,10 +104,10 @@ def _iterate_event_batches(events: Iterable[PendingEvent]) -> Iterator[Sequence[
 async def _append_events(
     events: Sequence[PendingEvent], audit_log: AuditLog
 ) -> tuple[list[str], WorkspaceError | None]:
-    """Append a batch of audit events; return the ids of the appended events, and the last error or None.
+    """Append a batch of audit events; return the append ids of the appended events, and the last error or None.
 
-    If the audit log is unavailable for an event, the ids of all later events are omitted, so that these events are
-    appended again. Events that their chains reject are skipped.
+    If the audit log is unavailable for an event, the ids of all later events in the batch are omitted, so that these
+    events are appended again. The ids of events that their chain rejects are omitted, too.
     """
     results = await asyncio.gather(*(_append_event(event, audit_log) for event in events))
     appended: list[str] = []
@@ -156,11 +156,11 @@ def _replace_states_by_digests(content: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def check_event_can_be_appended(event: PendingEvent) -> None:
-    """Check that an audit event can be appended to its chain, so that its change must not be refused.
+    """Check that the audit event of a catalog change can be appended to its chain; if not, refuse the change.
 
-    An event whose ``BeforeState`` alone is too large is accepted if the rest of the event fits into a record. Earlier
-    versions stored such items; otherwise, they could be neither reduced nor removed. Their record has digests of the
-    states.
+    An event whose ``BeforeState`` alone is too large is accepted if the rest of the event fits into a record; the
+    record then has digests of the states. Earlier versions of the service stored items of this size, which could
+    otherwise be neither shortened nor removed.
 
     Raises:
         WorkspaceError: TOO_LARGE ``RECORD_TOO_LARGE``, or INVALID for a value without canonical form; the detail names
@@ -169,16 +169,16 @@ def check_event_can_be_appended(event: PendingEvent) -> None:
     if event.target == UNAUDITED:
         return
     content = _build_record_content(event)
-    error = _find_draft_error(event.user_id, content)
+    error = _find_record_error(event.user_id, content)
     if error is None:
         return
     before = {name: value for name, value in content.items() if name != "AfterState"}
     rest = {name: value for name, value in content.items() if name != "BeforeState"}
-    if _find_draft_error(event.user_id, before) is None or _find_draft_error(event.user_id, rest) is not None:
-        raise _build_refusal(event, error)
+    if _find_record_error(event.user_id, before) is None or _find_record_error(event.user_id, rest) is not None:
+        raise _build_refused_change_error(event, error)
 
 
-def _find_draft_error(user_id: str, content: Mapping[str, Any]) -> WorkspaceError | None:
+def _find_record_error(user_id: str, content: Mapping[str, Any]) -> WorkspaceError | None:
     try:
         build_event_draft(user_id, content)
     except WorkspaceError as error:
@@ -186,8 +186,8 @@ def _find_draft_error(user_id: str, content: Mapping[str, Any]) -> WorkspaceErro
     return None
 
 
-def _build_refusal(event: PendingEvent, error: WorkspaceError) -> WorkspaceError:
-    """Return the error for a change whose audit event cannot be appended: the error of the record, with the item."""
+def _build_refused_change_error(event: PendingEvent, error: WorkspaceError) -> WorkspaceError:
+    """Return the error for a change whose audit event cannot be appended; it names the item and the record's error."""
     item = f"{event.event['EntityType']} {str(event.event['EntityID'])[:_MAX_SHOWN]!r}"
     detail = f"The audit event of this change of {item} cannot be recorded. {error.detail}"
     if error.kind is Kind.TOO_LARGE:

@@ -22,11 +22,13 @@ class CatalogItem:
     """Stored item of the catalog.
 
     Attributes:
-        kind: ``workspace``, ``settings`` (tier, limits, policies), ``member``, ``connection``, ``surface``,
-            ``warmQuery``, ``dataStore`` (its databases without their containers), ``container`` or ``alertRule``.
-        key: unique within the kind: lookup (id in URLs), member id, ``{database}/{name}`` for a container, or ``-`` for
-            kinds with a single item.
-        definition: JSON form of the item's model.
+        kind: a value of :class:`shared.catalog.items.ItemKind`, such as ``connection``.
+        key: unique within the kind: lookup (id in URLs), id of a member or OAuth client, ``{database}/{name}`` for a
+            container, or ``-`` for kinds with a single item.
+        definition: JSON form of the item's model; that of a ``dataStore`` has databases without containers, because
+            containers are separate items.
+        origin: a workspace document or the API.
+        edited_by: id of the user who made the last edit.
     """
 
     kind: str
@@ -39,7 +41,7 @@ class CatalogItem:
 
 
 CONTEXT: Final = "_context"
-"""Property of a pending event with the data that announces a changed warm query: ``editedBy`` and ``changedAt``."""
+"""Property of the pending event of a changed warm query, with data for webhooks: ``editedBy`` and ``changedAt``."""
 
 UNAUDITED: Final = ""
 """Target of a pending event that is only announced, because the workspace has no provenance."""
@@ -104,9 +106,15 @@ class CatalogStore(PendingEventStore, Protocol):
         events: Sequence[PendingEvent],
         expected_version: int,
     ) -> int:
-        """Save all changes and their events in one transaction; return the new version.
+        """Save the changes of items and the audit events of these changes in one transaction; return the new version.
+
+        Args:
+            puts: items to create or replace.
+            deletes: kinds and keys of items to delete.
+            events: audit events of the changes, which are stored as pending events.
+            expected_version: version of the catalog for which the changes were computed.
 
         Raises:
-            WorkspaceError: CONFLICT ``CATALOG_CHANGED`` if the version is not the expected one.
+            WorkspaceError: CONFLICT ``CATALOG_CHANGED`` if the stored catalog does not have the expected version.
         """
         ...

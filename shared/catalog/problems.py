@@ -40,7 +40,7 @@ class DocumentError(ValueError):
 
     Args:
         problems: all problems, at least one.
-        code: code of the error over HTTPS; empty for the code of an invalid document.
+        code: error code of the reply over HTTPS; empty for the usual code of an invalid document.
     """
 
     def __init__(self, problems: Iterable[Problem], code: str = "") -> None:

@@ -58,7 +58,7 @@ def check_query_names(queries: Iterable[tuple[int, WarmQuery]]) -> Iterator[tupl
 
 
 def check_query_text(path: Path, query: WarmQuery) -> Iterator[tuple[Path, str]]:
-    """Yield a violation for each rule that a query's text violates; only rules that need no query engine are checked.
+    """Yield the first violation in a query's text; only rules that need no query engine are checked.
 
     Args:
         path: path of the query in the workspace document.

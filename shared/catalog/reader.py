@@ -86,14 +86,18 @@ class CatalogReader:
 
 
 class CatalogDirectory:
-    """Directory of the team for authentication, read from the catalog."""
+    """Implementation of Directory (source of the team for authentication) that reads the team from the catalog."""
 
     def __init__(self, catalog: CatalogReader) -> None:
         self._catalog = catalog
         self._cached: tuple[int, Team] | None = None
 
     async def get_team(self) -> Team:
-        """Return the team members in the current version of the catalog."""
+        """Return the team in the current version of the catalog.
+
+        Raises:
+            WorkspaceError: the same errors as :meth:`CatalogReader.get_catalog`.
+        """
         catalog = await self._catalog.get_catalog()
         if self._cached is None or self._cached[0] != catalog.version:
             workspace = "" if catalog.workspace is None else catalog.workspace.id
@@ -123,7 +127,7 @@ def _build_credential_cutoffs(catalog: Catalog) -> dict[str, CredentialCutoff]:
 def build_catalog(stored: StoredCatalog) -> Catalog:
     """Parse stored items and build the catalog from them.
 
-    An item that this version cannot parse is skipped and logged, because a newer version may have written it.
+    An item that this version of the service cannot parse is skipped and logged: a newer version may have written it.
 
     Raises:
         pydantic.ValidationError: if the workspace or its settings cannot be parsed.

@@ -20,7 +20,7 @@ from shared.catalog.problems import Path
 
 HEAD: Final = ("workspace", "tier", "limits", "policies")
 REFERENCED: Final = {"team": "id", "connections": "lookup", "surfaces": "lookup"}
-"""Lists whose items are referenced by other items, and the field that holds the id of such an item."""
+"""Lists of a workspace document whose items are referenced by other items, with the name of their id field."""
 
 type Indexed[T] = Sequence[tuple[int, T]]
 
@@ -65,12 +65,12 @@ class Sections:
         )
 
     @classmethod
-    def from_valid_items(cls, data: object, faults: Iterable[Path]) -> "Sections":
+    def from_invalid_document(cls, data: object, faults: Iterable[Path]) -> "Sections":
         """Build the sections of an invalid document; they contain only its valid items.
 
         Args:
             data: the workspace document as JSON values.
-            faults: paths of the invalid fields.
+            faults: paths of the invalid fields; an item with an invalid field is omitted.
         """
         fields: dict[str, Any] = data if isinstance(data, dict) else {}
         invalid_paths = {path[:2] for path in faults}

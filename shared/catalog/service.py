@@ -62,7 +62,7 @@ def build_commit(
     at = runtime.now()
     previous = {(item.kind, item.key): item for item in stored.items}
     puts = [
-        build_item(change, previous.get((change.kind, change.key)), actor, origin, at)
+        build_item_after_change(change, previous.get((change.kind, change.key)), actor, origin, at)
         for change in changes
         if change.after is not None
     ]
@@ -82,7 +82,7 @@ def build_commit(
     return CatalogCommit(puts, deletes, events, head.audited)
 
 
-def build_item(
+def build_item_after_change(
     change: ItemChange, previous: CatalogItem | None, actor: str, origin: ItemOrigin, at: datetime
 ) -> CatalogItem:
     """Build the stored form of a catalog item after a change.
@@ -125,7 +125,11 @@ class AuditContext:
 def _add_announcement_data(
     event: PendingEvent, change: ItemChange, editors: Mapping[ItemId, str], at: datetime, head: AuditContext
 ) -> PendingEvent:
-    """Add the editor and the time of a saved query's change to its audit event, for the notification of webhooks."""
+    """Return the audit event of a catalog change, with the data of an announcement if a warm query was changed.
+
+    The event of a warm query gets the property :data:`CONTEXT`. Without provenance, its target becomes
+    :data:`UNAUDITED`. Other events are returned unchanged.
+    """
     if change.kind != ItemKind.WARM_QUERY:
         return event
     context = {"editedBy": editors.get((change.kind, change.key), event.user_id), "changedAt": format_rfc3339(at)}
@@ -167,7 +171,7 @@ class CommittedPlan:
 
     Attributes:
         plan: the changes.
-        catalog: all items directly after the change; a later change is possibly stored already.
+        catalog: all items directly after these changes; a later change is possibly stored already.
     """
 
     plan: CatalogPlan
@@ -180,8 +184,8 @@ class CatalogService:
     Args:
         store: storage of the catalog.
         audit_log: destination of the audit events.
-        before_enabling: called with the lookups (ids in URLs) of the connections that a change enables or creates,
-            before the change is stored; possibly more than once.
+        before_enabling: called with the lookups (ids in URLs) of the connections that a change enables, or creates as
+            enabled connections; called before the change is stored, possibly more than once.
         on_change: called after each change, to invalidate the cached catalog of this process.
         announce: announces changes to other parts of the service; at least once for each change, also after a crash.
         runtime: clock, randomness and threads.
@@ -213,11 +217,11 @@ class CatalogService:
         """
         stored = await self._store.load()
         plan = plan_document_for_command_line(document, stored)
-        await self.check_plan(plan, stored, "")
+        await self.check_plan_can_be_audited(plan, stored, "")
         return plan
 
-    async def check_plan(self, plan: CatalogPlan, stored: StoredCatalog, actor: str) -> None:
-        """Check that the audit events of a plan's changes can be recorded.
+    async def check_plan_can_be_audited(self, plan: CatalogPlan, stored: StoredCatalog, actor: str) -> None:
+        """Check that the audit event of each change in a plan can be recorded.
 
         Args:
             plan: changes that a workspace document requires.
@@ -333,10 +337,10 @@ class CatalogService:
         """
         # The items of a document can be large even if there are few of them.
         is_document = origin is ItemOrigin.DECLARED
-        size = LARGE if is_document else _estimate_catalog_size(stored) + _measure_definitions(changes)
+        size = LARGE if is_document else _estimate_catalog_size(stored) + _count_definition_characters(changes)
         build = partial(build_commit, changes, stored, actor, origin, self._runtime)
         commit = await self._runtime.run_in_thread_if_large(size, build)
-        if self._before_enabling is not None and (enabled := _list_enabled_connections(changes)):
+        if self._before_enabling is not None and (enabled := _list_newly_enabled_connections(changes)):
             await self._before_enabling(enabled)
         try:
             version = await self._store.save(commit.puts, commit.deletes, commit.events, stored.version)
@@ -355,7 +359,7 @@ class CatalogService:
             self._warned = True
 
 
-def _list_enabled_connections(changes: Sequence[ItemChange]) -> list[str]:
+def _list_newly_enabled_connections(changes: Sequence[ItemChange]) -> list[str]:
     """Return the lookups of the connections that changes enable, or create as enabled connections."""
     return [
         change.key
@@ -368,7 +372,7 @@ def _is_enabled(connection: Mapping[str, Any] | None) -> bool:
     return connection is not None and bool(connection.get("enabled", True))
 
 
-def _measure_definitions(changes: Sequence[ItemChange]) -> int:
+def _count_definition_characters(changes: Sequence[ItemChange]) -> int:
     """Return the number of characters in the definitions that changes contain."""
     return sum(len(json.dumps(definition)) for change in changes for definition in (change.before, change.after))
 

@@ -62,6 +62,9 @@ class Catalog:
     Attributes:
         version: number that grows with each change.
         workspace: identity of the workspace; None until a workspace document is applied.
+        members: team members by their ids.
+        connections: connections by their lookups (ids in URLs); the mappings of the other kinds use lookups, too.
+        oauth_clients: OAuth clients by their ids.
         items: the items as stored, by kind and key.
     """
 

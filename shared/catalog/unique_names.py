@@ -8,13 +8,13 @@ from shared.catalog.snapshot import CatalogEntry
 
 
 def assign_unique_names(entries: Mapping[str, CatalogEntry[Any]], prefix: str) -> dict[str, str]:
-    """Return the names of catalog items by lookup: the prefix and the lookup with underscores in place of hyphens.
+    """Return a unique name for each catalog item, such as the name of an MCP tool, by the item's lookup (id in URLs).
 
-    If two items would get the same name, the name of the newer item gets a suffix. A new item therefore never changes
-    the name of another item.
+    A name is the prefix and the lookup with underscores in place of hyphens. If two items would get the same name, the
+    name of the newer item gets a suffix. A new item therefore never changes the name of another item.
 
     Args:
-        entries: items of one kind by lookup (id in URLs).
+        entries: items of one kind by lookup.
         prefix: text before each lookup.
     """
     names: dict[str, str] = {}

@@ -194,7 +194,7 @@ ADMIN = "approvedBy: admin@plant-a.example"
         (
             "provenance: {requireApproval: true}",
             "signatures: {queries: required}",
-            "policies.signatures.queries: needs policies.provenance",
+            "policies.signatures.queries: must be `off` without policies.provenance",
         ),
         (
             "requireApproval: true}",

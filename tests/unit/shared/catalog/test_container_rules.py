@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from shared.catalog.container_rules import check_partition_key_paths, iterate_changes_to_evidence_class
+from shared.catalog.container_rules import check_partition_key_paths_unchanged, iterate_changes_to_evidence_class
 from shared.catalog.diff import ItemChange
 from shared.catalog.items import ItemKind
 from shared.catalog.models import WorkspaceDocument
@@ -33,11 +33,11 @@ def test_a_changed_partition_key_path_is_rejected() -> None:
     """An existing container must keep its partition key path; a new container may have any path."""
     changed = ItemChange(ItemKind.CONTAINER, "db/orders", CONTAINER, {**CONTAINER, "partitionKeyPath": "/id"})
     with pytest.raises(WorkspaceError) as caught:
-        check_partition_key_paths([changed])
+        check_partition_key_paths_unchanged([changed])
     assert (caught.value.kind, caught.value.code) == (Kind.CONFLICT, "PARTITION_KEY_IMMUTABLE")
     assert "/line" in caught.value.detail
     for before, after in ((CONTAINER, {**CONTAINER, "expose": ["list"]}), (None, CONTAINER), (CONTAINER, None)):
-        check_partition_key_paths([ItemChange(ItemKind.CONTAINER, "db/orders", before, after)])
+        check_partition_key_paths_unchanged([ItemChange(ItemKind.CONTAINER, "db/orders", before, after)])
 
 
 def test_only_new_or_changed_evidence_containers_are_found() -> None:

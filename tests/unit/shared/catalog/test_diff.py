@@ -9,7 +9,7 @@ from hypothesis import given
 
 from shared.catalog.diff import plan_changes, plan_items
 from shared.catalog.document import load_document
-from shared.catalog.items import items_from_document
+from shared.catalog.items import definitions_from_document
 from shared.catalog.models import Quotas, WorkspaceDocument
 from shared.catalog.ports import CatalogItem, ItemOrigin, StoredCatalog
 from shared.errors import WorkspaceError
@@ -23,14 +23,14 @@ def build_catalog_with_document(document: WorkspaceDocument, *more: CatalogItem)
     """Return the catalog in which a document was applied and then the given items were added."""
     items = [
         CatalogItem(kind, key, found, ItemOrigin.DECLARED, AT, AT, "apply")
-        for (kind, key), found in items_from_document(document).items()
+        for (kind, key), found in definitions_from_document(document).items()
     ]
     return StoredCatalog(1, (*items, *more))
 
 
 def build_api_query(**fields: Any) -> CatalogItem:
     """Return a query that was created through the API."""
-    definition = {**items_from_document(DOCUMENT)["warmQuery", "q2"], "lookup": "mine", "name": "Mine", **fields}
+    definition = {**definitions_from_document(DOCUMENT)["warmQuery", "q2"], "lookup": "mine", "name": "Mine", **fields}
     return CatalogItem("warmQuery", definition["lookup"], definition, ItemOrigin.API, AT, AT, "editor")
 
 
@@ -44,7 +44,7 @@ def test_empty_store_gets_all_items() -> None:
     changes = plan_changes(DOCUMENT, StoredCatalog(0, ())).changes
     assert all(change.before is None and change.verb == "Created" for change in changes)
     assert [change.kind for change in changes][:3] == ["workspace", "settings", "member"]
-    assert {(change.kind, change.key) for change in changes} == set(items_from_document(DOCUMENT))
+    assert {(change.kind, change.key) for change in changes} == set(definitions_from_document(DOCUMENT))
 
 
 def test_changed_quotas_change_the_settings() -> None:
@@ -191,11 +191,14 @@ def test_items_on_which_api_items_depend_are_retained(
 
 def test_records_of_existing_containers_are_retained() -> None:
     """The record of a container is removed only if the container does not exist in its account."""
-    declared = items_from_document(load_document_without("data_stores"))
+    declared = definitions_from_document(load_document_without("data_stores"))
     planned = plan_items(declared, build_catalog_with_document(DOCUMENT), existing_containers={"orders/recipes"})
     assert [(change.kind, change.key) for change in planned.changes] == [("container", "orders/workorders")]
     assert {(item.kind, item.key): item.reason for item in planned.retained} == {
-        ("container", "orders/recipes"): "the container exists in the account; delete it there before its record",
+        (
+            "container",
+            "orders/recipes",
+        ): "the container exists in the account; delete it from the account first",
         ("dataStore", "mes"): "it holds container orders/recipes, which exists in the account",
     }
 

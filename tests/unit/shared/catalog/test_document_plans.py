@@ -8,7 +8,7 @@ import pytest
 from shared.auth.rights import AccessRight
 from shared.catalog.change_rules import Caller
 from shared.catalog.document_plans import plan_document, plan_document_for_command_line
-from shared.catalog.items import items_from_document
+from shared.catalog.items import definitions_from_document
 from shared.catalog.models import WorkspaceDocument
 from shared.catalog.ports import CatalogItem, ItemOrigin, StoredCatalog
 
@@ -44,7 +44,7 @@ def build_document(
 
 def apply_to_catalog(document: WorkspaceDocument) -> StoredCatalog:
     """Return the catalog after a document was applied."""
-    items = items_from_document(document).items()
+    items = definitions_from_document(document).items()
     return StoredCatalog(
         1, tuple(CatalogItem(*item, definition, ItemOrigin.DECLARED, AT, AT, "apply") for item, definition in items)
     )

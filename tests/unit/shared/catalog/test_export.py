@@ -13,7 +13,7 @@ from shared.catalog.change_rules import Caller
 from shared.catalog.document import DocumentFormat, load_located_document
 from shared.catalog.document_plans import plan_document
 from shared.catalog.export import export_document
-from shared.catalog.items import ItemKind, items_from_document
+from shared.catalog.items import ItemKind, definitions_from_document
 from shared.catalog.models import WorkspaceDocument
 from shared.catalog.ports import CatalogItem, ItemOrigin, StoredCatalog
 from shared.catalog.yaml_writer import write_yaml
@@ -28,9 +28,9 @@ def build_catalog(declared: WorkspaceDocument, edited: WorkspaceDocument | None 
     """Return a catalog with the items of a document and with items that were created or changed over the API."""
     items = {
         item: CatalogItem(*item, definition, ItemOrigin.DECLARED, AT, AT, "apply")
-        for item, definition in items_from_document(declared).items()
+        for item, definition in definitions_from_document(declared).items()
     }
-    for item, definition in items_from_document(edited).items() if edited else ():
+    for item, definition in definitions_from_document(edited).items() if edited else ():
         origin = items[item].origin if item in items else ItemOrigin.API
         items[item] = CatalogItem(*item, definition, origin, AT, AT, "editor@p")
     return StoredCatalog(1, tuple(items[item] for item in sorted(items)))

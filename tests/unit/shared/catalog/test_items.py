@@ -1,10 +1,10 @@
 """Tests of the conversion of a workspace document to catalog items."""
 
 from shared.catalog.document import load_document
-from shared.catalog.items import MODELS, SINGLETON_KEY, ItemKind, items_from_document, to_definition
+from shared.catalog.items import MODELS, SINGLETON_KEY, ItemKind, definitions_from_document, to_definition
 from tests.unit.shared.catalog.documents import PLANT
 
-ITEMS = items_from_document(load_document(PLANT, "w.yaml"))
+ITEMS = definitions_from_document(load_document(PLANT, "w.yaml"))
 
 
 def test_each_item_of_the_document_has_its_kind_and_key() -> None:

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from shared.catalog.document import load_document
-from shared.catalog.member_states import find_retired_ids
+from shared.catalog.member_states import find_retired_member_ids
 from shared.catalog.models import WorkspaceDocument
 from shared.catalog.ports import StoredCatalog
 from shared.timestamps import parse_rfc3339
@@ -42,7 +42,7 @@ async def test_the_state_of_a_disabled_member_is_stored_with_the_change(tmp_path
         assert removed is not None
         assert removed["tokensValidFrom"] == enabled["tokensValidFrom"]
         assert parse_rfc3339(removed["retiredAt"] or "") > parse_rfc3339(removed["tokensValidFrom"] or "")
-        assert find_retired_ids(stored) == {VIEWER_ID}
+        assert find_retired_member_ids(stored) == {VIEWER_ID}
 
 
 async def test_stored_member_states_are_neither_planned_nor_audited(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 from shared.backends.embedded.catalog import SCHEMA, SqliteCatalogStore
 from shared.backends.embedded.sqlite import SqliteDatabase
 from shared.catalog.document import load_document
-from shared.catalog.items import items_from_document
+from shared.catalog.items import definitions_from_document
 from shared.catalog.ports import CatalogItem, ItemOrigin, StoredCatalog
 from shared.catalog.reader import CatalogReader, build_catalog
 from shared.errors import Kind, WorkspaceError
@@ -171,7 +171,7 @@ def test_unreadable_item_is_skipped() -> None:
     """An item in a newer format is skipped, and all other items are loaded."""
     items = [
         CatalogItem(kind, key, found, ItemOrigin.DECLARED, AT, AT, "x")
-        for (kind, key), found in items_from_document(DOCUMENT).items()
+        for (kind, key), found in definitions_from_document(DOCUMENT).items()
     ]
     damaged = [replace(item, definition={"newer": True}) if item.key == "rig" else item for item in items]
     catalog = build_catalog(StoredCatalog(1, (*damaged, CatalogItem("novelty", "n", {}, ItemOrigin.API, AT, AT, "x"))))
@@ -181,7 +181,7 @@ def test_unreadable_item_is_skipped() -> None:
 
 def test_a_query_in_a_large_catalog_is_found_with_an_index() -> None:
     """In a catalog of ten thousand items, a query is found by its path with an index."""
-    query = items_from_document(DOCUMENT)["warmQuery", "q1"]
+    query = definitions_from_document(DOCUMENT)["warmQuery", "q1"]
     items = tuple(
         CatalogItem(
             "warmQuery", f"q{n}", {**query, "lookup": f"q{n}", "apiPath": f"path/{n}"}, ItemOrigin.API, AT, AT, "x"

@@ -23,7 +23,7 @@ def test_a_valid_document_has_all_its_items() -> None:
 
 def test_keys_of_invalid_items_remain_known() -> None:
     """Invalid items are left out, but their keys are returned, so that references to them are not errors."""
-    sections = Sections.from_valid_items(DATA, [("team", 1, "name"), ("surfaces",)])
+    sections = Sections.from_invalid_document(DATA, [("team", 1, "name"), ("surfaces",)])
     assert [(index, member.id) for index, member in sections.team] == [(0, "a@x")]
     assert sections.declared_keys["team"] == {"a@x", "b@x"}
     assert (sections.surfaces, sections.head is None) == ([], True)
@@ -31,12 +31,12 @@ def test_keys_of_invalid_items_remain_known() -> None:
 
 def test_invalid_items_do_not_invalidate_the_settings() -> None:
     """Errors in items do not make the settings (id, tier, limits and policies) invalid."""
-    sections = Sections.from_valid_items(DATA, [("team", 1, "name"), ("surfaces", 0)])
+    sections = Sections.from_invalid_document(DATA, [("team", 1, "name"), ("surfaces", 0)])
     assert sections.head is not None
     assert sections.head.workspace.id == "plant-a"
 
 
 def test_a_document_that_is_not_an_object_has_no_items() -> None:
     """A document that is a list has no sections with items."""
-    sections = Sections.from_valid_items([MEMBER], [()])
+    sections = Sections.from_invalid_document([MEMBER], [()])
     assert (sections.head, sections.team) == (None, [])

@@ -18,7 +18,7 @@ from shared.catalog.document import load_document
 from shared.catalog.items import ItemKind
 from shared.catalog.models import WorkspaceDocument
 from shared.catalog.ports import CONTEXT, UNAUDITED, CatalogItem, ItemOrigin, PendingEvent, StoredCatalog
-from shared.catalog.service import AuditContext, CatalogService, build_commit, build_event, build_item
+from shared.catalog.service import AuditContext, CatalogService, build_commit, build_event, build_item_after_change
 from shared.errors import Kind, WorkspaceError
 from shared.provenance.ports import Target
 from shared.runtime import Runtime
@@ -45,7 +45,9 @@ def test_a_changed_item_keeps_its_origin_and_creation_time() -> None:
     before = CatalogItem(ItemKind.CONNECTION, "rig", {}, ItemOrigin.DECLARED, EARLIER, EARLIER, "ann")
     edit = ItemChange(ItemKind.CONNECTION, "rig", {}, RIG)
     approval = ItemChange(ItemKind.CONNECTION, "rig", {}, RIG, is_edit=False)
-    edited, approved = (build_item(each, before, "bob", ItemOrigin.API, START) for each in (edit, approval))
+    edited, approved = (
+        build_item_after_change(each, before, "bob", ItemOrigin.API, START) for each in (edit, approval)
+    )
     assert (edited.origin, edited.created_at, edited.updated_at, edited.edited_by) == (
         ItemOrigin.DECLARED,
         EARLIER,

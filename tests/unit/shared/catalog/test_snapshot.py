@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import pytest
 
 from shared.catalog.document import load_document
-from shared.catalog.items import items_from_document
+from shared.catalog.items import definitions_from_document
 from shared.catalog.models import Member
 from shared.catalog.ports import CatalogItem, ItemOrigin, StoredCatalog
 from shared.catalog.reader import build_catalog
@@ -18,7 +18,7 @@ AT = datetime(2026, 1, 5, tzinfo=UTC)
 @pytest.fixture(scope="module")
 def catalog() -> Catalog:
     """Return the catalog of a document with an item of every kind."""
-    items = items_from_document(load_document(PLANT, "w.yaml")).items()
+    items = definitions_from_document(load_document(PLANT, "w.yaml")).items()
     stored = tuple(CatalogItem(kind, key, value, ItemOrigin.DECLARED, AT, AT, "x") for (kind, key), value in items)
     return build_catalog(StoredCatalog(1, stored))
 

@@ -11,7 +11,7 @@ _LOG = logs.get_logger("auth")
 
 
 class AccessAudit:
-    """Recorder of issued and revoked credentials; does nothing if the workspace has no audit log."""
+    """Recorder of issued and revoked credentials; only logs a warning if the workspace has no provenance."""
 
     def __init__(self, directory: Directory, audit_log: AuditLog) -> None:
         self._directory = directory
@@ -30,8 +30,18 @@ class AccessAudit:
     ) -> None:
         """Append an audit event; a repeated call with the same ``append_id`` adds nothing.
 
+        Args:
+            actor: id of the user who acts.
+            action: ActionType, such as ``Token.Issued``.
+            entity_type: kind of the entity, such as ``Token``.
+            entity_id: id of the entity, such as the id of the token.
+            append_id: unique id of the event.
+            before: state of the entity before the action; None to omit it.
+            after: state of the entity after the action; None to omit it.
+
         Raises:
-            WorkspaceError: UNAVAILABLE; a credential that the event is about must then not be given to the user.
+            WorkspaceError: UNAVAILABLE if the event is not recorded; the caller must then not give a new credential to
+                the user.
         """
         if not (await self._directory.get_team()).audited:
             _LOG.warning("provenance is not configured; the action is not audited", extra=logs.fields(action=action))

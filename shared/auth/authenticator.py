@@ -32,7 +32,7 @@ CACHED_TOKENS = 10_000
 RELOAD_SECONDS = 1.0
 _NO_SALT, _NO_DIGEST = bytes(16), bytes(32)
 _BAD_KEY = "The API key is not valid."
-_ENDED = "The token ended when its member was disabled; request a new token."
+_ENDED = "The token ended because its owner was disabled or removed after its issue; request a new token."
 
 _LOG = logs.get_logger("auth")
 
@@ -163,12 +163,11 @@ class Authenticator:
     async def recheck_token_access(self, member_id: str, token_id: str, expires_at: datetime) -> Principal:
         """Check that a caller who authenticated earlier with a token, such as a stream's listener, still has access.
 
-        Return the caller with the member's current rights.
+        Return the caller with all current rights of the member, because the rights of the token are no longer known.
 
         Args:
-            member_id: the team member.
-            token_id: id of the token. The rights of the token are no longer known, so the caller gets the rights of the
-                member.
+            member_id: id of the member who owns the token.
+            token_id: id of the token.
             expires_at: expiry of the token.
 
         Raises:
@@ -221,7 +220,7 @@ class Authenticator:
                 del self._claims_cache[digest]
                 raise build_unauthenticated_error("The token has expired.")
             self._claims_cache.move_to_end(digest)
-            if await self._codec.is_published(claims.key_id):
+            if await self._codec.is_key_published(claims.key_id):
                 return claims
             # The key was withdrawn, so the token must not be accepted; the verification rejects it.
             self._claims_cache.pop(digest, None)
@@ -257,7 +256,7 @@ class Authenticator:
         )
 
     async def _find_key_creators(self, key: ApiKey) -> tuple[str, ...] | None:
-        return key.creators if self._older_keys is None else await self._older_keys.find(key)
+        return key.creators if self._older_keys is None else await self._older_keys.find_creators(key)
 
     async def _find_key(self, key_id: str, secret: str) -> ApiKey | None:
         """Return the API key with this id and secret, else None. A wrong secret takes as long as an unknown id."""

@@ -59,7 +59,7 @@ class CredentialLineage:
         key = (await self.find_ancestors(caller)).api_key
         if key is None:
             return frozenset()
-        creators = key.creators if self._older_keys is None else await self._older_keys.find(key)
+        creators = key.creators if self._older_keys is None else await self._older_keys.find_creators(key)
         return frozenset(creators or ()) - {caller.member_id}
 
     async def find_conflicting_authors(self, caller: Principal, directory: Directory) -> frozenset[str]:
@@ -103,7 +103,7 @@ class CredentialLineage:
     async def find_ancestors(self, caller: Principal) -> Ancestors:
         """Return the tokens and the API key from which the caller's credential descends.
 
-        If the caller's credential is an API key, this key is returned, and no tokens.
+        If the caller's credential is itself an API key, the result contains this key and no tokens.
 
         Raises:
             WorkspaceError: the same errors as :meth:`find_key_creators`.

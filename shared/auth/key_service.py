@@ -69,10 +69,11 @@ class ApiKeys:
         """Create an API key for the caller or, with the right to manage keys, for another member.
 
         A key never has a right that its creator lacks, so that no member gains rights with a key. Without ``rights``,
-        the caller's own key has all rights of the caller, also those that the caller gets later; a key for another
-        member has the rights that this member has now. The same is true for an own key that is created with a key that
-        another member made. Calls with the same ``seed`` (:func:`shared.auth.api_keys.generate_key`) create one key and
-        return the same secret. A key with a ``binding`` has only the right to write telemetry.
+        a key for another member has the rights that this member has now, and a key for the caller has the rights of the
+        caller's credential. It also gets the rights that the caller gets later if that credential has all rights of the
+        caller, and no other member created it. Calls with the same ``seed``
+        (:func:`shared.auth.api_keys.generate_key`) create one key and return the same secret. A key with a ``binding``
+        has only the right to write telemetry.
 
         Raises:
             WorkspaceError: FORBIDDEN, or INVALID naming ``principal`` or ``rights``; UNAUTHENTICATED
@@ -200,12 +201,15 @@ class ApiKeys:
         return sorted(member_rights if key.rights is None else key.rights & member_rights)
 
     async def _find_creators(self, caller: Principal, owner: TeamMember) -> Collection[str] | None:
-        """Return the members, other than the owner, who create a key; None if they are unknown."""
+        """Return the members, other than the owner, who may know the secret of a new key; None if they are unknown.
+
+        They are the caller and the members who created the API key from which the caller's credential descends.
+        """
         creators = ({caller.member_id} | await self._lineage.find_key_creators(caller)) - {owner.id}
         return creators if creators or caller.personal else None
 
     async def _require_recent_sign_in(self, caller: Principal) -> None:
-        """Raise an error if the workspace requires signatures and the caller's token comes from an old sign-in.
+        """Raise an error if the workspace requires signatures and the caller's token descends from an old sign-in.
 
         Otherwise, a person could create a key with an old token, and then sign with this key.
         """

@@ -37,11 +37,11 @@ class OlderKeyCreators:
         self._found: dict[str, tuple[str, ...] | None] = {}
         self._retry_at = float("-inf")
 
-    async def find(self, key: ApiKey) -> tuple[str, ...] | None:
-        """Return the members, except the principal, who created the key or a credential from which the key descends.
+    async def find_creators(self, key: ApiKey) -> tuple[str, ...] | None:
+        """Return the members, except the owner of the key, who created it or a credential from which it descends.
 
         Returns:
-            The members; empty if the principal or the deployment's own command created the key; None if they are
+            The members; empty if the owner or the deployment's own command created the key; None if the members are
             unknown.
         """
         if key.creators is not None:

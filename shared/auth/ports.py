@@ -127,6 +127,7 @@ class ApiKey:
     Attributes:
         key_id: public part of the key, 8 base32 characters.
         digest: SHA-256 of salt and secret.
+        principal: id of the member who owns the key.
         rights: rights to which the key is restricted; None for all rights of its principal.
         last_used_at: time of the last use, accurate to about a minute.
         creators: members, other than the principal, who may know the secret: the creator of the key, and the creators
@@ -151,10 +152,12 @@ class ApiKey:
 
 @dataclass(frozen=True, slots=True)
 class IssuedToken:
-    """Record of an issued token that is still retained.
+    """Stored record of an issued token, which stores delete some time after the token's expiry.
 
     Attributes:
-        parent: id of the requesting API key or token; empty if the token was requested with an Entra ID token.
+        principal: id of the member who owns the token.
+        parent: id of the API key, token or OAuth grant for which the token was issued; empty if it was issued for an
+            Entra ID token.
     """
 
     token_id: str
@@ -165,7 +168,10 @@ class IssuedToken:
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """All API keys, the ids of the retained revoked tokens, and the version of this data in the store."""
+    """All API keys, the ids of the revoked tokens, and the version of this data in the store.
+
+    Stores delete revocations of tokens some time after the expiry of the token.
+    """
 
     version: int
     keys: Mapping[str, ApiKey]
@@ -193,7 +199,8 @@ class CredentialStore(Protocol):
 
         Args:
             key: the new key.
-            parent: id of the requesting API key or token; empty if the store does not need to check its revocation.
+            parent: id of the API key or token with which the key was requested; empty if the store need not check that
+                the parent is not revoked.
 
         Raises:
             WorkspaceError: UNAUTHENTICATED if the parent is revoked, so that the key is not stored; UNAVAILABLE if the
@@ -211,7 +218,7 @@ class CredentialStore(Protocol):
     async def revoke_key(self, key_id: str, at: datetime) -> None:
         """Revoke a key and every token that descends from it; earlier revocations are not changed.
 
-        A token that another process adds at the same time is either revoked, or :meth:`add_token` rejects it.
+        A token of this key that another process adds at the same time is revoked, or :meth:`add_token` rejects it.
         """
         ...
 
@@ -220,7 +227,7 @@ class CredentialStore(Protocol):
         ...
 
     async def add_token(self, token: IssuedToken) -> None:
-        """Store the record of an issued token; records of tokens that are no longer retained may be deleted.
+        """Store the record of an issued token; the store may also delete records of tokens that expired long ago.
 
         Raises:
             WorkspaceError: UNAUTHENTICATED if the token's parent is revoked; the token must not be used then.

@@ -27,7 +27,7 @@ class CredentialKind(StrEnum):
 
 
 class CredentialRestriction(StrEnum):
-    """Restriction of a credential for which some operations reject it, whatever its rights."""
+    """Restriction of a credential: some operations reject restricted credentials, even if these have all rights."""
 
     BOUND = "bound"
     """The credential is bound to connections."""
@@ -80,7 +80,7 @@ class Principal:
 
     @property
     def restrictions(self) -> frozenset[CredentialRestriction]:
-        """Restrictions of the credential for which some operations reject it."""
+        """Restrictions of the credential, which some operations do not accept."""
         bound = {CredentialRestriction.BOUND} if self.binding is not None else set()
         return frozenset(bound | ({CredentialRestriction.DELEGATED} if self.is_delegated else set()))
 

@@ -67,9 +67,9 @@ def build_api_key_sign_in(token_id: str, at: datetime) -> SignIn:
 
 
 def sign_in_from_claims(claims: Mapping[str, Any]) -> SignIn:
-    """Parse the sign-in in the claims of this service's token.
+    """Parse the sign-in in the claims of one of the service's own tokens.
 
-    Its attributes are empty for a token of an earlier version.
+    The attributes of the sign-in are empty if an earlier version of the service issued the token.
 
     Raises:
         ValueError: a claim has another form than this service writes.
@@ -85,8 +85,8 @@ def sign_in_from_claims(claims: Mapping[str, Any]) -> SignIn:
 def sign_in_from_entra_claims(claims: Mapping[str, Any]) -> SignIn:
     """Read the sign-in in the claims of a verified Entra ID token; a missing or malformed claim counts as unknown.
 
-    The id is derived from the person and the time. All tokens of one sign-in share it, also if the person exchanges
-    several tokens of Entra ID.
+    The id of the sign-in is derived from the person and the time, so all Entra ID tokens of one sign-in give the same
+    id.
     """
     at = parse_epoch_seconds(claims.get(AUTH_TIME))
     methods = _parse_methods(claims.get(AMR)) or ()

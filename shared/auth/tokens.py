@@ -46,8 +46,8 @@ class Claims:
         subject: ``sub``; None for a service's token, which has no user identity.
         username: ``Username``: id of the team member who owns the token.
         rights: ``AccessRights`` at the time of issue.
-        binding: claims ``Connections`` and ``Devices``, the only ones whose telemetry the token may send; None without
-            this limit.
+        binding: claims ``Connections`` and ``Devices``: the only connections and devices whose telemetry the token may
+            send; None without this limit.
         client_id: ``client_id``: OAuth client to which the member delegated the rights; empty if there is none.
         sign_in: ``auth_time``, ``amr`` and ``sid``.
         personal: ``Personal``: False if another person created the API key from which the token descends.
@@ -116,7 +116,7 @@ class TokenCodec:
             raise build_unauthenticated_error("The token has expired.")
         return claims
 
-    async def is_published(self, key_id: str) -> bool:
+    async def is_key_published(self, key_id: str) -> bool:
         """Return whether the public keys, which are at most :data:`FRESH_SECONDS` old, still contain this key id.
 
         Raises:

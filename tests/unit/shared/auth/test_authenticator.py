@@ -454,5 +454,5 @@ async def test_entra_tokens_from_before_the_cutoff_have_ended(
         error = await catch_error(authenticate(f"Bearer {token}", frozenset({CredentialKind.ENTRA})))
         assert (error.kind, error.detail) == (
             Kind.UNAUTHENTICATED,
-            "The token ended when its member was disabled; request a new token.",
+            "The token ended because its owner was disabled or removed after its issue; request a new token.",
         )

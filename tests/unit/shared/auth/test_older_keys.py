@@ -88,10 +88,10 @@ async def test_creators_of_a_key_are_read_from_audit_events(
     """The creators of a key are read from its audit event and from the events of the credentials that created it."""
     found = Events(events)
     older_keys = OlderKeyCreators(found.find)
-    assert await older_keys.find(KEY) == creators
+    assert await older_keys.find_creators(KEY) == creators
     count = len(found.requests)
     assert 1 <= count <= MAX_EVENTS
-    assert await older_keys.find(KEY) == creators
+    assert await older_keys.find_creators(KEY) == creators
     assert len(found.requests) == count
 
 
@@ -101,11 +101,11 @@ async def test_an_outage_while_reading_creators_is_not_cached() -> None:
     events = Events({"key-created-AAAAAAAA": build_event(EDITOR.id, "command")})
     older_keys = OlderKeyCreators(events.find, runtime=time.runtime)
     events.is_down = True
-    assert [await older_keys.find(KEY) for _ in range(3)] == [None] * 3
+    assert [await older_keys.find_creators(KEY) for _ in range(3)] == [None] * 3
     assert len(events.requests) == 1
     events.is_down = False
     time.advance(RETRY_SECONDS)
-    assert await older_keys.find(KEY) == ()
+    assert await older_keys.find_creators(KEY) == ()
 
 
 async def test_keys_of_an_unknown_creator_stay_unknown(auth_workspace: Workspace) -> None:

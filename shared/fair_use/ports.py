@@ -20,8 +20,8 @@ class QuotaReservation:
     Attributes:
         id: id of the stream or job.
         taken_at: time of the reservation, in seconds since the epoch.
-        active: True if the reservation counts towards the number of streams or jobs; a finished job counts only with
-            its size.
+        active: True if the reservation counts towards the number of streams or jobs. If False, the job is finished, and
+            only its size counts.
         size: size of the job's stored files in bytes.
     """
 
@@ -48,10 +48,10 @@ class QuotaStore(Protocol):
     async def increase_size(
         self, principal: str, purpose: Purpose, reservation_id: str, *, size: int, at: float, limit: int
     ) -> bool:
-        """Raise the recorded size of a job's stored files; create the reservation if it is missing.
+        """Raise the recorded size of a job's stored files, in bytes; create the reservation if it is missing.
 
-        Return False and change nothing if all sizes of the principal together would exceed the limit. A size below the
-        stored size changes nothing.
+        Return False and change nothing if all sizes of the principal together would exceed ``limit`` bytes. A size
+        below the recorded size changes nothing.
         """
         ...
 

@@ -35,11 +35,11 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class ReservedId:
-    """Append id of an idempotency key.
+    """Append id that belongs to an idempotency key.
 
     Attributes:
         append_id: id with which the audit record of the request is appended.
-        is_first: whether the request is the first one with the key; the record of a later one is possibly stored.
+        is_first: True if the request is the first one with the key; if False, the record is possibly stored already.
     """
 
     append_id: str

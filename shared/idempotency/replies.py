@@ -34,6 +34,7 @@ MAYBE_DONE: Final = frozenset({Kind.UNAVAILABLE, Kind.TIMEOUT, Kind.INTERNAL})
 
 
 type Work = Callable[[str], Awaitable[bytes]]
+"""Function that does the work of a request: its argument identifies the request, and its result is the reply."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -94,7 +94,7 @@ class AuthorizationService:
         Raises:
             WorkspaceError: INVALID ``OAUTH_CLIENT_UNKNOWN`` or ``REDIRECT_URI_MISMATCH``: the reply must not redirect.
         """
-        client = await self._clients.find_declared_client(parameters.get("client_id") or "")
+        client = await self._clients.resolve_declared_client(parameters.get("client_id") or "")
         if client is None:
             return None
         redirect_uri = client.resolve_redirect_uri(parameters.get("redirect_uri"))

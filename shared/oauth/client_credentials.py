@@ -49,8 +49,9 @@ class ClientCredentialsGrant:
             minutes: lifetime of the token; None for 60 minutes, or less if the key expires earlier.
 
         Raises:
-            OAuthError: ``invalid_scope`` if the API key lacks a requested right; ``invalid_request`` if the key expires
-                before the token; ``invalid_client`` if the key was revoked in the meantime.
+            OAuthError: ``invalid_scope`` if the API key lacks a requested right, or if a right is unknown;
+                ``invalid_request`` if the key would expire before the token; ``invalid_client`` if the key was revoked
+                in the meantime.
             WorkspaceError: UNAVAILABLE.
         """
         rights = None if scope is None else parse_scope(scope)

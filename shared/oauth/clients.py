@@ -80,11 +80,11 @@ class ClientDirectory:
         self._catalog = catalog
         self._documents = documents
 
-    async def find_declared_client(self, client_id: str) -> Client | None:
-        """Return the declared client with an id; return None if the id is a URL, which can have a metadata document.
+    async def resolve_declared_client(self, client_id: str) -> Client | None:
+        """Return the declared client with an id; return None if the id is the URL of a metadata document.
 
         Raises:
-            WorkspaceError: INVALID ``OAUTH_CLIENT_UNKNOWN``.
+            WorkspaceError: INVALID ``OAUTH_CLIENT_UNKNOWN`` if the id is not a URL, and no declared client has it.
         """
         if client_id.startswith(URL_PREFIX):
             return None
@@ -99,7 +99,7 @@ class ClientDirectory:
         Raises:
             WorkspaceError: INVALID ``OAUTH_CLIENT_UNKNOWN``.
         """
-        return await self.find_declared_client(client_id) or await self._documents.load(client_id)
+        return await self.resolve_declared_client(client_id) or await self._documents.load(client_id)
 
 
 def build_unknown_client_error(detail: str) -> WorkspaceError:
@@ -277,7 +277,7 @@ def _read_redirect_uris(document: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _read_name(url: OutboundUrl, name: object) -> str:
-    """Return the display name of a client, or its host if the document has no printable name."""
+    """Return the display name of a client, or the host of its metadata document if its name is missing or invalid."""
     try:
         return validate_name(name) if isinstance(name, str) and 1 <= len(name) <= _MAX_NAME else url.host
     except ValueError:

@@ -4,8 +4,9 @@ The end of the grant is stored first. Then the access tokens are revoked, and th
 process stops in between, a background job completes the steps. The job also ends the grants of disabled members and of
 removed clients.
 
-A client receives an access token only if the token is stored and the grant was then replaced while it had not ended.
-So each token that a client has is stored before the end, and the revocation after the end finds it.
+A new access token is stored first, and then the record of its grant is replaced. The replacement fails if the grant
+has ended, and the client then receives no token. Each token that a client has was therefore stored before the end of
+the grant, so the revocation, which follows the end, finds it.
 """
 
 from collections.abc import Awaitable, Callable, Container, Mapping
@@ -63,9 +64,9 @@ class GrantEnder:
         Args:
             grant_id: id of the grant; an unknown grant is ignored.
             reason: reason for the end, for the audit event.
-            actor: id of the member who ends the grant, for the audit event.
-            used_credential: credential with which the actor sent the request, for the audit event; None if the service
-                ends the grant.
+            actor: id of the member who ends the grant, or who consented to it if the client or the service ends it.
+            used_credential: credential with which the actor sent the request, for the audit event; None if the client
+                or the service ends the grant.
         """
         while (stored := await self._store.find_grant(grant_id)) is not None:
             if stored.grant.end is not None:
@@ -100,7 +101,10 @@ class GrantEnder:
             await self.end_if_orphaned(grant)
 
     async def end_if_orphaned(self, grant: Grant) -> bool:
-        """End a grant whose member is disabled or whose client is no longer declared; return whether it ended."""
+        """End a grant whose member is disabled or whose client is no longer declared; return whether it was ended.
+
+        A grant also ends if its member was disabled and enabled again since the consent.
+        """
         if not has_enabled_member(await self._directory.get_team(), grant):
             reason = EndReason.DISABLED
         elif not grant.client_id.startswith(URL_PREFIX) and grant.client_id not in await self._list_clients():

@@ -67,8 +67,8 @@ class GrantEnd:
     Attributes:
         at: time of the end.
         reason: reason for which the grant ended.
-        actor: id of the member who ended the grant.
-        made_with: credential of the actor for the audit event; None if the service ended the grant.
+        actor: id of the member who ended the grant, or who consented to it if the client or the service ended it.
+        made_with: credential of the actor for the audit event; None if the client or the service ended the grant.
         is_recorded: whether the audit event of the end is stored.
     """
 
@@ -167,7 +167,7 @@ class GrantStore(Protocol):
     async def list_grants_of_credential(self, credential_id: str) -> Sequence[Grant]:
         """Return the active, unexpired grants whose consent was given with a token or API key, oldest first.
 
-        The result also contains the grants whose consent was given with a token that descends from it.
+        The result also contains the grants whose consent was given with a token that descends from this credential.
         """
         ...
 

@@ -33,7 +33,7 @@ class Parameters:
     Attributes:
         values: values by name of all parameters except ``resource``.
         resources: values of ``resource``, which may be repeated (RFC 8707 section 2).
-        repeated: names of other parameters that the request repeats.
+        repeated: names of the parameters, other than ``resource``, that the request repeats.
     """
 
     values: Mapping[str, str]
@@ -93,7 +93,7 @@ def parse_form(media_type: str, body: bytes) -> Parameters:
 
 
 def collect_parameters(pairs: Sequence[tuple[str, str]]) -> Parameters:
-    """Collect the name-value pairs of a query string or a form into OAuth parameters."""
+    """Collect the name-value pairs of a query string or a form; of a repeated parameter, the first value is used."""
     values: dict[str, str] = {}
     repeated: list[str] = []
     for name, value in pairs:

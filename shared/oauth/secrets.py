@@ -20,7 +20,7 @@ CHALLENGE = re.compile(r"[A-Za-z0-9_-]{43}")
 
 @dataclass(frozen=True, slots=True)
 class CodeText:
-    """Parts of the text of an authorization code."""
+    """Authorization code of a grant, in its parts; :func:`str` returns its text."""
 
     grant_id: str
     secret: str
@@ -32,7 +32,7 @@ class CodeText:
 
 @dataclass(frozen=True, slots=True)
 class RefreshText:
-    """Parts of the text of a refresh token."""
+    """Refresh token of a grant, in its parts; ``family`` is the family secret; :func:`str` returns its text."""
 
     grant_id: str
     family: str

@@ -60,6 +60,7 @@ class RateLimitDecision:
 class _PrincipalUsage:
     """Leased slice (share) of one principal's budget on this instance, and the number of requests that used it.
 
+    ``active`` is the number of requests in progress. ``used_until`` is the Unix time of the last admitted request.
     ``ends`` is a time of the monotonic clock, because a slice must also end after the wall clock was set back.
     ``clock_difference`` is the wall clock minus the monotonic clock, in seconds, at the time of the lease.
     """

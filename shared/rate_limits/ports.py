@@ -13,9 +13,9 @@ class LeaseRequest:
         principal: owner of the budget.
         instance: id of the requesting instance.
         previous: id of the instance's last lease for this principal; empty without an earlier lease.
-        used: number of used requests of the last slice; the unused requests return to the budget.
-        used_until: time of the last used request, in seconds since the epoch; the used requests count for one window
-            from then.
+        used: number of requests of the last slice that the instance admitted; the others return to the budget.
+        used_until: time of the last admitted request, in seconds since the epoch; the admitted requests count for one
+            window (60 seconds) from then.
         wanted: number of requests that the instance wants in the new slice.
         active: number of requests of the principal that the instance is processing.
         budget: number of requests that are allowed in a window.

@@ -45,7 +45,7 @@ VERIFIER = "v" * 43
 class OneClient:
     """Fake client directory that contains one OAuth client."""
 
-    async def find_declared_client(self, _: str) -> Client | None:
+    async def resolve_declared_client(self, _: str) -> Client | None:
         """Return the client."""
         return CLIENT
 

@@ -211,7 +211,7 @@ class CredentialStore(Protocol):
     async def is_revoked(self, credential_id: str) -> bool:
         """Return whether the API key or token with this id is revoked; False for an unknown id.
 
-        The result contains every revocation that was stored before the call, also by other processes.
+        The result takes account of every revocation that was stored before the call, also by other processes.
         """
         ...
 

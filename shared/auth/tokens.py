@@ -96,7 +96,7 @@ class TokenCodec:
         """
         try:
             header = jose.parse_header(token)
-            key = await self._find_public_key(header)
+            key = await self._require_public_key(header)
             payload = jwt.decode(
                 token,
                 key,
@@ -125,7 +125,7 @@ class TokenCodec:
         await self._refresh_public_keys(key_id)
         return key_id in self._public
 
-    async def _find_public_key(self, header: Mapping[str, Any]) -> jwt.PyJWK:
+    async def _require_public_key(self, header: Mapping[str, Any]) -> jwt.PyJWK:
         # Only the key id is read from the header; an embedded key (jwk, x5c) or URL (jku, x5u) must never be used.
         if header.get("alg") != ALGORITHM or "crit" in header:
             raise ValueError(_INVALID)

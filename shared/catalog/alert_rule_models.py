@@ -38,25 +38,25 @@ def _parse_rule_duration(text: str) -> timedelta:
     return durations.parse_duration(text)
 
 
-def _check_interval(text: str) -> str:
+def _validate_interval(text: str) -> str:
     if not MIN_INTERVAL <= _parse_rule_duration(text) <= MAX_INTERVAL:
         raise ValueError("must be a duration from PT15S to P1D")
     return text
 
 
-def _check_hold_time(text: str) -> str:
+def _validate_hold_time(text: str) -> str:
     if not timedelta(0) <= _parse_rule_duration(text) <= MAX_TIME:
         raise ValueError("must be a duration from PT0S to P366D")
     return text
 
 
-def _check_positive_time(text: str) -> str:
+def _validate_positive_time(text: str) -> str:
     if not timedelta(0) < _parse_rule_duration(text) <= MAX_TIME:
         raise ValueError("must be a positive duration of at most 366 days")
     return text
 
 
-def _check_runbook_url(text: str) -> str:
+def _validate_runbook_url(text: str) -> str:
     if not _URL.fullmatch(text):
         raise ValueError("must be an http or https URL without spaces")
     if "@" in urlsplit(text).netloc:
@@ -64,7 +64,7 @@ def _check_runbook_url(text: str) -> str:
     return text
 
 
-def _check_number(value: Any) -> Any:
+def _validate_number(value: Any) -> Any:
     # A union of types would report an error for each type, with the names of the types in the field.
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise ValueError("must be a number")  # noqa: TRY004  pydantic converts only this error
@@ -73,14 +73,14 @@ def _check_number(value: Any) -> Any:
     return value
 
 
-Interval = Annotated[str, AfterValidator(_check_interval), _DURATION]
-HoldTime = Annotated[str, AfterValidator(_check_hold_time), _DURATION]
-PositiveTime = Annotated[str, AfterValidator(_check_positive_time), _DURATION]
-RunbookUrl = Annotated[str, StringConstraints(max_length=2048), AfterValidator(_check_runbook_url)]
+Interval = Annotated[str, AfterValidator(_validate_interval), _DURATION]
+HoldTime = Annotated[str, AfterValidator(_validate_hold_time), _DURATION]
+PositiveTime = Annotated[str, AfterValidator(_validate_positive_time), _DURATION]
+RunbookUrl = Annotated[str, StringConstraints(max_length=2048), AfterValidator(_validate_runbook_url)]
 ColumnName = Annotated[str, StringConstraints(min_length=1, max_length=1024)]
 Number = Annotated[
     int | float,
-    BeforeValidator(_check_number),
+    BeforeValidator(_validate_number),
     WithJsonSchema({"type": "number", "minimum": -_MAX_NUMBER, "maximum": _MAX_NUMBER}),
 ]
 GroupBy = Annotated[tuple[ColumnName, ...], Field(max_length=16)]

@@ -126,7 +126,7 @@ class ApiItemConstraints:
             if item.kind == ItemKind.CONTAINER
         }
         stores = [item for item in items if item.kind == ItemKind.DATA_STORE]
-        self._stored_databases = {item.key: _list_database_lookups(item.definition) for item in stores}
+        self._stored_databases = {item.key: _get_database_lookups(item.definition) for item in stores}
 
     def find_change_conflict(self, kind: str, key: str, definition: Mapping[str, Any]) -> str | None:
         """Return why a workspace document cannot create or change an item; return None if the change is valid."""
@@ -134,7 +134,7 @@ class ApiItemConstraints:
             return self._find_query_conflict(key, definition)
         if kind == ItemKind.DATA_STORE:
             return self._find_container_conflict(
-                self._stored_databases.get(key, set()) - _list_database_lookups(definition)
+                self._stored_databases.get(key, set()) - _get_database_lookups(definition)
             )
         return None
 
@@ -151,9 +151,7 @@ class ApiItemConstraints:
             return f"it is used by {self._surfaces[key]}, which was created through the API"
         if kind == ItemKind.CONTAINER and key in self._existing:
             return "the container exists in the account; delete it from the account first"
-        return (
-            self._find_container_conflict(_list_database_lookups(definition)) if kind == ItemKind.DATA_STORE else None
-        )
+        return self._find_container_conflict(_get_database_lookups(definition)) if kind == ItemKind.DATA_STORE else None
 
     def _find_query_conflict(self, key: str, definition: Mapping[str, Any]) -> str | None:
         name, path = definition["name"], definition["apiPath"]
@@ -181,7 +179,7 @@ class ApiItemConstraints:
         return f"it holds container {self._databases[used[0]]}" if used else None
 
 
-def _list_database_lookups(definition: Mapping[str, Any]) -> set[str]:
+def _get_database_lookups(definition: Mapping[str, Any]) -> set[str]:
     return {database["lookup"] for database in definition["databases"]}
 
 

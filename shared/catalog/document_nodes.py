@@ -109,7 +109,7 @@ class LocatedValues:
             message: the violated rule.
             of_name: True for the position of the field's name; False for the position of its value.
         """
-        return self._build_problem_at(self._find_node(path, of_name=of_name), path, message)
+        return self._build_problem_at(self._find_closest_node(path, of_name=of_name), path, message)
 
     def drop_missing_steps(self, path: Path, *, keep_missing_field: bool = True) -> Path:
         """Remove the steps of a path that the document's text does not contain, such as pydantic's tags of unions.
@@ -165,7 +165,7 @@ class LocatedValues:
                 read[key.text] = self._node_to_json_value(value, (*path, key.text), depth + 1)
         return read
 
-    def _find_node(self, path: Path, *, of_name: bool) -> Node:
+    def _find_closest_node(self, path: Path, *, of_name: bool) -> Node:
         node = place = self._root
         for step in path:
             entry = self._find_entry(node, step)

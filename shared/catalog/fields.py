@@ -31,27 +31,27 @@ disappear because its name violates a newer rule.
 """
 
 
-def _check_declared_name(text: str, info: ValidationInfo) -> str:
+def _validate_declared_name(text: str, info: ValidationInfo) -> str:
     return validate_name(text) if info.context == DECLARED else text
 
 
-PrintableText = Annotated[str, AfterValidator(_check_declared_name)]
+PrintableText = Annotated[str, AfterValidator(_validate_declared_name)]
 """Printable name of any length that another service defines; stored items can have other characters."""
 
-Name = Annotated[str, StringConstraints(min_length=1, max_length=MAX_NAME), AfterValidator(_check_declared_name)]
+Name = Annotated[str, StringConstraints(min_length=1, max_length=MAX_NAME), AfterValidator(_validate_declared_name)]
 """Name or id; the rules of ``shared.validation.names`` apply to loaded documents, but not to stored items."""
 
-ShortName = Annotated[str, StringConstraints(min_length=1, max_length=64), AfterValidator(_check_declared_name)]
+ShortName = Annotated[str, StringConstraints(min_length=1, max_length=64), AfterValidator(_validate_declared_name)]
 """Name of at most 64 characters, by the rules of :data:`Name`."""
 
 
-def _check_declared_id(text: str, info: ValidationInfo) -> str:
+def _validate_declared_id(text: str, info: ValidationInfo) -> str:
     if info.context == DECLARED and (rule := find_id_error(text)):
         raise ValueError(rule)
     return text
 
 
-MemberId = Annotated[str, StringConstraints(min_length=1, max_length=MAX_NAME), AfterValidator(_check_declared_id)]
+MemberId = Annotated[str, StringConstraints(min_length=1, max_length=MAX_NAME), AfterValidator(_validate_declared_id)]
 """Id of a member, which is part of URLs; the rules for ids apply to loaded documents, but not to stored items."""
 
 

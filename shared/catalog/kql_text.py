@@ -96,7 +96,7 @@ def compose_query(kql: str, declarations: str, statements: str) -> ComposedQuery
         declare = f"declare query_parameters({declarations});" if declarations else ""
         before = declare + statements
         return ComposedQuery(f"{before}\n{kql}", 1) if before else ComposedQuery(kql, 0)
-    end = _find_statement_end(text, declaration.end())
+    end = _require_statement_end(text, declaration.end())
     merged = f"{declarations}, " if declarations and text[declaration.end() : end].strip(" )\n\r\t;") else declarations
     return ComposedQuery(kql[: declaration.end()] + merged + kql[declaration.end() : end] + statements + kql[end:], 0)
 
@@ -122,7 +122,7 @@ def _add_error_position(error: WorkspaceError, text: str, offset: int) -> Worksp
     return error
 
 
-def _find_statement_end(text: str, start: int) -> int:
+def _require_statement_end(text: str, start: int) -> int:
     depth = 1
     for position in range(start, len(text)):
         depth += {"(": 1, ")": -1}.get(text[position], 0)

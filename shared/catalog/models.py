@@ -400,13 +400,13 @@ class DataStore(Model):
     databases: tuple[Database, ...] = ()
 
 
-def _check_redirect_uri(uri: str) -> str:
+def _validate_redirect_uri(uri: str) -> str:
     if fault := find_redirect_uri_error(uri):
         raise ValueError(fault)
     return uri
 
 
-RedirectUri = Annotated[str, AfterValidator(_check_redirect_uri)]
+RedirectUri = Annotated[str, AfterValidator(_validate_redirect_uri)]
 
 
 class OAuthClient(Model):

@@ -1,6 +1,6 @@
 """Guard that rejects new telemetry while the disk is nearly full, so that space remains for other data.
 
-The stores of Azure have a disk without a limit.
+On Azure, storage is practically unlimited, so the guard rejects nothing.
 """
 
 import asyncio

@@ -60,7 +60,7 @@ class ClientDocuments(Protocol):
     """Source of the OAuth clients that metadata documents describe."""
 
     async def load(self, client_id: str) -> Client:
-        """Return the client that the metadata document at an address describes.
+        """Return the client that the metadata document at the URL ``client_id`` describes.
 
         Raises:
             WorkspaceError: INVALID ``OAUTH_CLIENT_UNKNOWN`` if there is no valid document.

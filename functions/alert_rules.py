@@ -7,8 +7,8 @@ from typing import Any, ClassVar
 from functions.catalog_items import (
     LIVE_MEMBERS,
     add_field_errors,
+    build_item_list_reply,
     build_item_reply,
-    build_list_reply,
     check_conditional_headers,
     check_lookup,
     describe_last_change,
@@ -72,7 +72,7 @@ async def list_alert_rules(call: Call[CatalogPageQuery]) -> Reply:
     def describe_rule(lookup: str) -> dict[str, Any]:
         return _rule_to_json(catalog.items[ItemKind.ALERT_RULE, lookup], states.get(lookup))
 
-    return await build_list_reply("rules", page, cursor, describe_rule)
+    return await build_item_list_reply("rules", page, cursor, describe_rule)
 
 
 @GROUP.endpoint("GET", _ROUTE, right=AccessRight.ALERT_READ, docs=replies.RULE_READ)
@@ -145,7 +145,7 @@ async def delete_alert_rule(call: Call) -> Reply:
 @GROUP.endpoint("POST", f"{_ROUTE}/evaluate", right=AccessRight.ALERT_MANAGE, docs=replies.RULE_EVALUATED)
 @make_idempotent
 async def evaluate_alert_rule(call: Call) -> Reply:
-    """Evaluate an alert rule once, even if it is disabled, and return the alerts that would fire; no state changes."""
+    """Evaluate an alert rule once, even if it is disabled; return whether each alert would fire, and change nothing."""
     catalog = await services().catalog.current()
     entry = catalog.alert_rules.get(call.path["lookup"])
     if entry is None:

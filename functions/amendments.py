@@ -10,7 +10,7 @@ from pydantic import AliasChoices, BaseModel, ConfigDict, Field, WithJsonSchema
 from functions.decision_signing import build_signer
 from functions.idempotency import reserve_append_id
 from functions.provenance_queries import LenientParser, SequenceQuery
-from functions.provenance_replies import build_created_reply, build_list_reply
+from functions.provenance_replies import build_created_reply, build_record_list_reply
 from functions.reply_docs import provenance_events as replies
 from shared.auth.principals import Principal
 from shared.auth.rights import AccessRight
@@ -49,7 +49,7 @@ _VERIFY_SECONDS: Final = 20.0
 
 
 async def build_report_reply(report: Report, headers: Mapping[str, str]) -> Reply:
-    """Build the reply with the report of an entity's amendments as an HTML page."""
+    """Build the reply with an amendment report as an HTML page; add ``headers`` to the headers of the reply."""
     page_headers = {"Content-Type": f"{HTML}; charset=utf-8", "Content-Security-Policy": _CONTENT_SECURITY_POLICY}
     return Reply(200, await services().runtime.run_in_thread(render_report, report), {**headers, **page_headers})
 
@@ -57,7 +57,8 @@ async def build_report_reply(report: Report, headers: Mapping[str, str]) -> Repl
 async def load_report_header(chain: ChainKey, author: Principal) -> ReportHeader:
     """Load the header of a report: the workspace, the report's author and time, and the state of the audit chain.
 
-    The state is missing if the author may not read it. The chain is verified first if the author may verify chains.
+    The state is None if the author may not read the audit log. If the author may verify chains, the chain is verified
+    first, for at most 20 seconds.
     """
     workspace = (await services().catalog.current()).workspace
     return ReportHeader(
@@ -224,7 +225,7 @@ async def query_scope_amendments(call: Call[AmendmentsQuery]) -> Reply:
         offset=parser.parse_number("offset", query.offset, minimum=0, default=0),
         runtime=services().runtime,
     )
-    return await build_list_reply(chain, answer, parser)
+    return await build_record_list_reply(chain, answer, parser)
 
 
 @GROUP.endpoint(
@@ -246,8 +247,8 @@ async def amendments_of_entity(call: Call[ChainQuery]) -> Reply:
     store = services().provenance.chain_store
     answer = await query_entity_amendments(store, chain, entity_id, runtime=services().runtime)
     if choose_media_type(call.request.headers.get("accept", ""), (JSON, HTML)) != HTML:
-        return await build_list_reply(chain, answer, LenientParser())
-    reply = await build_list_reply(chain, replace(answer, records=()), LenientParser())
+        return await build_record_list_reply(chain, answer, LenientParser())
+    reply = await build_record_list_reply(chain, replace(answer, records=()), LenientParser())
     amendments = await services().runtime.run_in_thread(list_amendment_ids, answer.records)
     decided = await find_decisions(store, chain, amendments, runtime=services().runtime)
     receipts: Mapping[str, bytes] = {}

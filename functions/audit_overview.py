@@ -56,8 +56,11 @@ class ScopesQuery(PageQuery):
     )
 
     @property
-    def filters(self) -> str:
-        """Text of the filters, which the paging cursor contains; a cursor with other filters is rejected."""
+    def filter_text(self) -> str:
+        """Values of all filters as one text, such as ``DomainEvents broken``.
+
+        The paging cursor contains this text, so that a cursor of a list with other filters is rejected.
+        """
         return f"{self.target or ''} {self.verdict or ''}"
 
 
@@ -65,7 +68,7 @@ async def _check_scopes_query(call: Call[ScopesQuery], faults: ValidationErrors)
     target = call.query.target
     if target is not None and faults.has_valid_fields("target") and target not in set(Target):
         faults.add(invalid("target", f"must be one of {', '.join(Target)}", code="TARGET_UNKNOWN"))
-    _SCOPES_CURSOR.collect_errors(faults, call.query.cursor, call.query.filters)
+    _SCOPES_CURSOR.collect_errors(faults, call.query.cursor, call.query.filter_text)
 
 
 async def _check_pending_amendments_query(call: Call[PageQuery], faults: ValidationErrors) -> None:
@@ -84,17 +87,17 @@ async def _check_pending_amendments_query(call: Call[PageQuery], faults: Validat
     docs=replies.SCOPES_LISTED,
 )
 async def list_scopes(call: Call[ScopesQuery]) -> Reply:
-    """Return all chains of the audit log with their record counts and last verifications, by target and scope."""
+    """Return the chains of the audit log with record counts and last verifications, sorted by target and scope."""
     query = call.query
     target = None if query.target is None else Target(query.target)
-    after = _SCOPES_CURSOR.decode(query.cursor, query.filters)
+    after = _SCOPES_CURSOR.decode(query.cursor, query.filter_text)
     page = await services().provenance.overview.list_chains(
         target, after, query.limit, broken_only=query.verdict is not None
     )
     cursor = None
     if page.has_more:
         last = page.summaries[-1].chain
-        cursor = _SCOPES_CURSOR.encode(query.filters, (str(last.target), last.scope_key))
+        cursor = _SCOPES_CURSOR.encode(query.filter_text, (str(last.target), last.scope_key))
     return build_json_reply(
         {"scopes": [chain_summary_to_json(summary) for summary in page.summaries], "cursor": cursor}
     )

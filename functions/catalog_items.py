@@ -70,7 +70,7 @@ def describe_last_change(item: CatalogItem) -> dict[str, Any]:
     }
 
 
-async def build_list_reply(
+async def build_item_list_reply(
     name: str, page: Sequence[str], cursor: Mapping[str, str], describe: Callable[[str], dict[str, Any]]
 ) -> Reply:
     """Build the reply with a page of items, in a worker thread if the page is large.
@@ -79,7 +79,7 @@ async def build_list_reply(
         name: name of the property that contains the items.
         page: keys of the items.
         cursor: dictionary with the reply's property `cursor`; empty if no page follows.
-        describe: converts an item's key to the item's JSON object; it must not use objects of the event loop.
+        describe: returns the JSON object of the item with a key; it must not use objects of the event loop.
     """
 
     def build_reply() -> Reply:
@@ -89,5 +89,10 @@ async def build_list_reply(
 
 
 def build_item_reply(described: dict[str, Any], *, is_new: bool = False) -> Reply:
-    """Build the reply with the JSON object of an item and the item's ETag."""
+    """Build the reply with the JSON object of an item; its status is 201 for a new item, else 200.
+
+    Args:
+        described: JSON object of the item; its property `etag` also becomes the header ETag.
+        is_new: whether the request has created the item.
+    """
     return build_json_reply(described, 201 if is_new else 200, {"ETag": described["etag"]})

@@ -33,10 +33,10 @@ WRITE_CONDITIONS: Final[Mapping[str, Mapping[str, Any]]] = {
 
 
 def parse_condition(request: Request) -> Condition:
-    """Parse the conditional headers of a request.
+    """Parse the headers If-Match and If-None-Match of a request.
 
     Raises:
-        WorkspaceError: INVALID with the name of the header if it is not a list of ETags.
+        WorkspaceError: INVALID with the name of a header that is not a list of ETags.
     """
     return condition_from_headers(request.headers.get("if-match"), request.headers.get("if-none-match"))
 
@@ -45,6 +45,6 @@ def parse_if_none_match(request: Request) -> Condition:
     """Parse the header If-None-Match of a request; other conditional headers are ignored.
 
     Raises:
-        WorkspaceError: INVALID with the name of the header if it is not a list of ETags.
+        WorkspaceError: INVALID with the field ``If-None-Match`` if the header is not a list of ETags.
     """
     return condition_from_headers(None, request.headers.get("if-none-match"))

@@ -61,7 +61,7 @@ async def _check_container(call: Call[Any, ContainerBody], faults: ValidationErr
 async def list_containers(call: Call) -> Reply:
     """List the containers of a database.
 
-    The list includes containers of the account that were not created through this API.
+    The list includes containers of the Cosmos DB account that were not created through this API.
     """
     return build_json_reply(
         [
@@ -93,14 +93,14 @@ async def create_container(call: Call[Any, ContainerBody]) -> Reply:
 
 @GROUP.endpoint("DELETE", _ROUTE + "/{containerName}", right=AccessRight.DATA_STORE_MANAGE, docs=replies.DELETED)
 async def delete_container(call: Call) -> Reply:
-    """Delete the declaration of a container; the container must not exist in the account."""
+    """Delete the catalog record of a container; the container must not exist in the Cosmos DB account."""
     lookup, name, condition = call.path["lookup"], call.path["containerName"], parse_condition(call.request)
     await services().data_stores.containers.delete(call.principal, lookup, name, condition)
     return Reply(204)
 
 
 class ContainerRecordBody(StrictBody):
-    """Request body that changes the record of a container; omitted properties keep their values.
+    """Request body that changes the catalog record of a container; omitted properties keep their values.
 
     The partition key path cannot be changed; it may be sent back with its current value.
     """
@@ -120,7 +120,7 @@ async def list_data_stores(_: Call) -> Reply:
 
 @GROUP.endpoint("GET", _ROUTE + "/{containerName}", right=AccessRight.DATA_STORE_READ, docs=replies.RECORD_READ)
 async def read_container(call: Call) -> Reply:
-    """Return the record of a declared container."""
+    """Return the catalog record of a container."""
     return build_item_reply(_container_record_to_json(await _get_container_record(call.path)))
 
 

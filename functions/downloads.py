@@ -178,7 +178,7 @@ async def download_connection(call: Call[Any, DownloadBody]) -> Reply:
 
     A cold download converts archived telemetry to files.
     """
-    return await _start_job(call, await services().downloads.service.select_connection(call.path["lookup"]))
+    return await _start_download(call, await services().downloads.service.select_connection(call.path["lookup"]))
 
 
 @GROUP.endpoint(
@@ -193,7 +193,7 @@ async def download_surface(call: Call[Any, DownloadBody]) -> Reply:
 
     A cold download converts archived telemetry to files. A surface is a named group of connections.
     """
-    return await _start_job(
+    return await _start_download(
         call, await services().downloads.service.select_surface_connections(call.path["surfaceLookup"])
     )
 
@@ -211,7 +211,9 @@ async def download_surface_connection(call: Call[Any, DownloadBody]) -> Reply:
     A cold download converts archived telemetry to files. A surface is a named group of connections.
     """
     surface, connection = call.path["surfaceLookup"], call.path["connLookup"]
-    return await _start_job(call, await services().downloads.service.select_surface_connections(surface, connection))
+    return await _start_download(
+        call, await services().downloads.service.select_surface_connections(surface, connection)
+    )
 
 
 @GROUP.endpoint("GET", ROUTE, right=AccessRight.COLD_DATA_EXPORT, docs=LISTED_DOCS)
@@ -236,14 +238,12 @@ async def cancel_download(call: Call) -> Reply:
     return Reply(204)
 
 
-async def _start_job(call: Call[Any, DownloadBody], connections: tuple[str, ...]) -> Reply:
+async def _start_download(call: Call[Any, DownloadBody], connections: tuple[str, ...]) -> Reply:
     body, downloads = call.body, services().downloads.service
 
     async def start_download(job_id: str) -> Job:
-        start_download, end = body.date_range.start, body.date_range.end
-        return await downloads.start(
-            call.principal, connections, body.format, start_download, end, RUNNER, job_id=job_id
-        )
+        start, end = body.date_range.start, body.date_range.end
+        return await downloads.start(call.principal, connections, body.format, start, end, RUNNER, job_id=job_id)
 
     job = await start_job_once(call, start_download)
     headers = {"Location": _build_status_url(job)}

@@ -7,7 +7,7 @@ from shared.errors import Kind, WorkspaceError
 from shared.observability import logs
 
 CLIENT: ContextVar[Any] = ContextVar("durable_client")
-"""Durable Functions client of the current request: the JSON text that the host passes to the function."""
+"""Durable Functions client of the current request, which the SDK creates from the text that the host passes."""
 
 _RUNNING: Final = frozenset({"Pending", "Running"})
 _LOG = logs.get_logger("durable")

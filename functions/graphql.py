@@ -141,16 +141,16 @@ GROUP = Group("graphql", build_graphql_problem, is_versioned=False)
 @GROUP.endpoint("POST", ROUTE, access=Access.KEY_OR_TOKEN, body=RawBody, unknown=UnknownNames.IGNORE, docs=POST_DOCS)
 async def graphql(call: Call[Any, RawBody]) -> Reply:
     """Execute a GraphQL query or mutation."""
-    return await _run_query(call)
+    return await _execute_request(call)
 
 
 @GROUP.endpoint("GET", ROUTE, access=Access.KEY_OR_TOKEN, unknown=UnknownNames.IGNORE, docs=GET_DOCS)
 async def graphql_query(call: Call) -> Reply:
     """Execute a GraphQL query; mutations require POST."""
-    return await _run_query(call)
+    return await _execute_request(call)
 
 
-async def _run_query(call: Call[Any, Any]) -> Reply:
+async def _execute_request(call: Call[Any, Any]) -> Reply:
     workspace = (await services().catalog.current()).workspace
     if workspace is None or call.path["workspaceId"] != workspace.id:
         raise WorkspaceError(

@@ -126,7 +126,12 @@ def _split_url(url: str, host: str) -> tuple[str, str]:
 
 
 def _encode_parameters(path: str, route: str, values: Mapping[str, str]) -> str:
-    """Return the path of a URL in which parameters that contradict the host's values are encoded from these values.
+    """Return the path of a URL; replace each parameter that differs from the host's value by this value, encoded.
+
+    Args:
+        path: percent-encoded path of the URL.
+        route: route template of the function.
+        values: the host's decoded values of the route parameters, by name.
 
     The local host passes the URL on as sent. The host on Azure decodes the path of a request once and builds the URL
     from it, but does not encode a percent sign before two hexadecimal digits (``ToRpcHttp`` of

@@ -51,7 +51,7 @@ def parse_enqueued_time(text: str | None) -> datetime | None:
 
 @lru_cache(maxsize=_CACHED_TIMES)
 def _parse_enqueued_time_to_utc(text: str | None) -> datetime | None:
-    """Parse the time at which an event was enqueued as UTC.
+    """Parse the time at which an event was enqueued; a time without a time zone is in UTC.
 
     Results are cached, because many events have the same time.
     """

@@ -26,7 +26,8 @@ async def reserve_append_id(call: Call[Any, Any]) -> AsyncIterator[str]:
 
     Use this context manager for requests that only append one record to an audit chain: a retry gets the same append
     id and finds the record by this id. If the first request with a key is rejected, the caller may use the key again.
-    A later one does not release the key, because an earlier one has possibly stored the record, or will store it.
+    A rejected retry does not release the key, because an earlier request has possibly stored the record, or will store
+    it.
 
     Raises:
         WorkspaceError: INVALID or UNPROCESSABLE if the key is rejected, see

@@ -130,7 +130,7 @@ async def negotiate_live_stream(call: Call[StreamFilters, Any]) -> Reply:
 
 
 @GROUP.endpoint("OPTIONS", f"{ROUTE}/events", access=Access.PUBLIC, unknown=UnknownNames.IGNORE, docs=EVENTS_DOCS)
-async def probe_live_stream_events(_: Call) -> Reply:
+async def accept_event_handler_validation(_: Call) -> Reply:
     """Accept Web PubSub's validation request for this event handler."""
     return Reply(200, b"", {"WebHook-Allowed-Origin": services().live_stream.events.get_webhook_allowed_origin()})
 

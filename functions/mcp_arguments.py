@@ -71,12 +71,15 @@ _VALUES: Final[Mapping[ParameterType, tuple[str, str]]] = {
 """Meaning and example of the values of each type."""
 
 
-def describe_arguments(schema: Mapping[str, Any], **descriptions: str) -> dict[str, Any]:
-    """Return a tool's schema with the description of each argument.
+def add_argument_descriptions(schema: Mapping[str, Any], **descriptions: str) -> dict[str, Any]:
+    """Return a copy of a tool's argument schema in which each argument has a description.
 
     Args:
-        schema: schema of the arguments.
-        descriptions: descriptions that replace the general ones, by argument.
+        schema: JSON schema of the tool's arguments.
+        descriptions: descriptions by name of the argument; they have priority over :data:`DESCRIPTIONS`.
+
+    Raises:
+        KeyError: an argument has no description.
     """
     texts = {**DESCRIPTIONS, **descriptions}
     properties = {name: {**argument, "description": texts[name]} for name, argument in schema["properties"].items()}

@@ -14,7 +14,7 @@ from typing import Any, TypedDict
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field, StrictInt, StrictStr
 
 from functions.audit_overview import PageQuery, encode_pending_amendments_cursor, parse_pending_amendments_cursor
-from functions.mcp_arguments import describe_arguments
+from functions.mcp_arguments import add_argument_descriptions
 from functions.mcp_queries import build_unknown_name_error
 from functions.reply_docs.connections import ConnectionSignal
 from functions.reply_docs.provenance_events import Amendment
@@ -125,7 +125,7 @@ def build_catalog_tools(principal: Principal, catalog: Catalog) -> Sequence[Tool
             "Describe a data connection",
             "Return the signals (fields) of a connection's messages with pointer in Payload, type, unit and expected "
             "range, and its status, statistics, surfaces and approved queries. Call it before you write KQL.",
-            describe_arguments(
+            add_argument_descriptions(
                 build_inline_schema(DescribeArguments, "validation"),
                 lookup="Lookup of the data connection, for example pump-rig.",
             ),
@@ -235,7 +235,10 @@ class DraftQuery(TypedDict):
 
 
 class PendingDecisions(TypedDict):
-    """Items that wait for an approval: the first page of draft queries, and one page of pending amendments."""
+    """Items that wait for an approval: draft queries, and one page of pending amendments.
+
+    The result without a cursor contains all draft queries; results with a cursor contain none.
+    """
 
     drafts: list[DraftQuery]
     amendments: list[Amendment]
@@ -267,7 +270,7 @@ def build_pending_decision_tools(principal: Principal, catalog: Catalog, *, has_
             "List pending decisions",
             "List what waits for a person's decision: drafts of warm queries, and the pending amendments (documented "
             "corrections) of all scopes, oldest first.",
-            describe_arguments(build_inline_schema(PendingDecisionsArguments, "validation")),
+            add_argument_descriptions(build_inline_schema(PendingDecisionsArguments, "validation")),
             build_inline_schema(PendingDecisions, "serialization"),
             list_decisions,
         ),

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Final, TypedDict
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictStr
 
-from functions.mcp_arguments import MESSAGES, QUERY_ARGUMENTS, ROWS, build_argument_schema, describe_arguments
+from functions.mcp_arguments import MESSAGES, QUERY_ARGUMENTS, ROWS, add_argument_descriptions, build_argument_schema
 from functions.mcp_tools import build_output_schema, parse_tool_result
 from functions.query_reply import build_query_reply
 from functions.warm_queries import ExecuteQuery, Limit
@@ -52,7 +52,7 @@ _RESULT: Final[Schema] = {
         "truncated": {"type": "boolean"},
     },
 }
-"""Schema of the result of a query's tool; the schema of the general tool has all properties, and once suffices."""
+"""Short schema of the result of an approved query's tool; the tool that runs any query has the complete schema."""
 
 _TIMEOUT_SECONDS: Final = 20
 _KQL: Final = """declare query_parameters(connections:dynamic, window:timespan);
@@ -100,6 +100,10 @@ def build_query_tools(execute: Operation, catalog: Catalog) -> dict[str, Callabl
     """Return the functions that build the MCP tools for queries, by name of the tool.
 
     One tool runs any query, and each approved query has its own tool.
+
+    Args:
+        execute: HTTP operation that runs warm queries; its reply determines the output schema of the first tool.
+        catalog: catalog of the workspace.
     """
     builders = {
         name: partial(_build_approved_query_tool, name, query)
@@ -117,7 +121,7 @@ def _build_any_query_tool(execute: Operation) -> Tool:
         _GENERAL,
         "Run a warm query",
         "Run an approved warm query by its lookup or API path. Pass its declared parameters under `parameters`.",
-        describe_arguments(
+        add_argument_descriptions(
             build_inline_schema(RunArguments, "validation"),
             lookup="Lookup or API path of an approved query, for example pressure-5m.",
             limit=ROWS,
@@ -190,7 +194,7 @@ async def _run_query(
 
 
 async def build_unknown_name_error(error: WorkspaceError, lookup: str, known_names: Iterable[str]) -> WorkspaceError:
-    """Build the error for an unknown short name (lookup); its property `nearest` lists the most similar known names."""
+    """Return a copy of the error about an unknown lookup (short name) that also lists the most similar known names."""
     nearest = await services().runtime.run_in_thread(find_nearest_names, lookup, list(known_names))
     detail = f"{error.detail} The nearest are {', '.join(nearest)}." if nearest else error.detail
     return WorkspaceError(error.kind, error.code, detail, nearest=nearest)
@@ -260,7 +264,7 @@ def build_newest_messages_tools(principal: Principal, catalog: Catalog) -> Seque
             "tail_telemetry",
             "Tail telemetry",
             "Read the newest telemetry messages, optionally of one connection or surface.",
-            describe_arguments(build_inline_schema(TailArguments, "validation"), limit=MESSAGES),
+            add_argument_descriptions(build_inline_schema(TailArguments, "validation"), limit=MESSAGES),
             build_inline_schema(Tail, "serialization"),
             read_newest_messages,
         ),

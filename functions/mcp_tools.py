@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 from urllib.parse import urlencode
 
-from functions.mcp_arguments import ROWS, describe_arguments
+from functions.mcp_arguments import ROWS, add_argument_descriptions
 from shared.errors import FieldError, build_invalid_fields_error, invalid
 from shared.http.messages import Reply, Request
 from shared.http.operations import NoBody, NoQuery, Operation
@@ -112,7 +112,12 @@ ROUTE_TOOLS: Final = (
 
 
 def build_route_tools(operations: Mapping[str, Operation], send: SendRequest) -> Iterable[Tool]:
-    """Build the MCP tools for the operations of the HTTP API that the caller may use."""
+    """Build the MCP tools that call operations of the HTTP API.
+
+    Args:
+        operations: operations that the caller may use, by name; a tool of another operation is omitted.
+        send: sends a request through the request pipeline as the caller.
+    """
     return [
         _build_route_tool(spec, operations[spec.operation], send)
         for spec in ROUTE_TOOLS
@@ -154,7 +159,7 @@ def _build_input_schema(spec: RouteTool, operation: Operation) -> Schema:
         properties[parameter["name"]] = parameter["schema"]
         required += [parameter["name"]] if parameter["required"] else []
     schema = {"type": "object", "properties": properties, "required": required}
-    built = describe_arguments(schema, **spec.descriptions)
+    built = add_argument_descriptions(schema, **spec.descriptions)
     return {**built, "$defs": definitions} if definitions else built
 
 
@@ -215,7 +220,12 @@ def _rename_arguments(spec: RouteTool, arguments: Mapping[str, Any]) -> dict[str
 
 
 def _rename_error_fields(result: ToolResult, names: Mapping[str, str]) -> ToolResult:
-    """Return an error whose fields have the names of the tool's arguments, given by the names of the operation."""
+    """Return an error result that names the fields by the tool's arguments instead of the operation's properties.
+
+    Args:
+        result: error result of the operation.
+        names: argument names of the tool by property name of the operation, where the two differ.
+    """
     detail, errors = str(result.content.get("detail", "")), []
     for error in result.content.get("errors", ()):
         field_name, message = names.get(error["field"], error["field"]), error["message"]

@@ -201,13 +201,13 @@ MOVED_DOCS = OperationDocs(
 
 
 @GROUP.endpoint("GET", "", access=Access.PUBLIC, unknown=UnknownNames.IGNORE, docs=MOVED_DOCS)
-async def root(_: Call) -> Reply:
+async def redirect_to_console(_: Call) -> Reply:
     """Redirect to the web console."""
     return Reply(302, b"", {"Location": "/console/"})
 
 
 @GROUP.endpoint("GET", "console", access=Access.PUBLIC, unknown=UnknownNames.IGNORE, docs=MOVED_DOCS)
-async def console_without_slash(_: Call) -> Reply:
+async def redirect_to_console_with_slash(_: Call) -> Reply:
     """Redirect to the web console's address with a trailing slash."""
     return Reply(308, b"", {"Location": "/console/"})
 

@@ -46,7 +46,7 @@ class CatalogPageQuery(BaseModel):
 
 
 def build_cursor_check(name: str) -> Check[CatalogPageQuery, Any]:
-    """Build the check of a list route that adds the error of a cursor of another list to the request's errors.
+    """Build the check of a list operation that rejects a cursor of another list.
 
     Args:
         name: name of the list, as in :func:`select_page`.
@@ -61,7 +61,7 @@ def build_cursor_check(name: str) -> Check[CatalogPageQuery, Any]:
 
 
 def select_page(name: str, keys: Iterable[str], query: CatalogPageQuery) -> tuple[list[str], dict[str, str]]:
-    """Return the keys of a page, and a dictionary with the reply's property `cursor` (empty for the last page).
+    """Return the sorted keys of a page, and a dictionary with the reply's property `cursor` (empty for the last page).
 
     A cursor contains a key and not a position, so that no item is missed or repeated after inserts and removals.
 

@@ -21,7 +21,7 @@ from functions.provenance_replies import (
     build_created_reply,
     build_csv_reply,
     build_export_file_name,
-    build_list_reply,
+    build_record_list_reply,
     compute_max_csv_size,
 )
 from functions.reply_docs import provenance_events as replies
@@ -123,7 +123,7 @@ async def query_audit_events(call: Call[EventsQuery]) -> Reply:
         offset=parser.parse_number("offset", parameters.offset, minimum=0, default=0),
         runtime=services().runtime,
     )
-    return await build_list_reply(chain, answer, parser)
+    return await build_record_list_reply(chain, answer, parser)
 
 
 @GROUP.endpoint(
@@ -176,7 +176,7 @@ async def export_audit_events(call: Call[ExportQuery]) -> Reply:
         measure_size=compute_max_csv_size if as_csv else None,
         runtime=services().runtime,
     )
-    build_reply = build_csv_reply if as_csv else build_list_reply
+    build_reply = build_csv_reply if as_csv else build_record_list_reply
     reply = await build_reply(chain, answer, parser)
     reply.headers["Content-Disposition"] = f'attachment; filename="{build_export_file_name(chain)}"'
     return reply

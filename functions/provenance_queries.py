@@ -31,7 +31,7 @@ def _parse_sequence_number(text: str) -> int:
     return _parse_and_clamp_number(text)
 
 
-Sequence = Annotated[
+SequenceOrSize = Annotated[
     int | None,
     BeforeValidator(_parse_sequence_number),
     WithJsonSchema({"type": "integer", "format": "int64", "minimum": 1}),
@@ -75,8 +75,8 @@ class WindowQuery(BaseModel):
 class SequenceQuery(WindowQuery):
     """Query parameters that select records by date or sequence, and a page."""
 
-    from_sequence: Sequence = Field(None, alias="fromSequence", description="First sequence, inclusive.")
-    to_sequence: Sequence = Field(None, alias="toSequence", description="Last sequence, inclusive.")
+    from_sequence: SequenceOrSize = Field(None, alias="fromSequence", description="First sequence, inclusive.")
+    to_sequence: SequenceOrSize = Field(None, alias="toSequence", description="Last sequence, inclusive.")
     offset: Annotated[str | None, _build_integer_schema(0)] = Field(
         None, description="Number of records to skip. Pages shift while records are appended."
     )
@@ -148,11 +148,11 @@ class ProofQuery(CheckpointQuery):
 
     model_config = ConfigDict(json_schema_extra={"required": ["size"]})
 
-    sequence: Sequence = Field(None, description="Sequence of a record, for an inclusion proof.")
-    from_size: Sequence = Field(
+    sequence: SequenceOrSize = Field(None, description="Sequence of a record, for an inclusion proof.")
+    from_size: SequenceOrSize = Field(
         None, alias="from", description="Size of an earlier checkpoint, for a consistency proof."
     )
-    size: Sequence = Field(None, description="Size of the checkpoint; required.")
+    size: SequenceOrSize = Field(None, description="Size of the checkpoint; required.")
 
 
 def _parse_and_clamp_number(text: str) -> int:

@@ -31,8 +31,12 @@ def build_created_reply(chain: ChainKey, record: ChainRecord) -> Reply:
     return Reply(201, record_to_json(record), {"Content-Type": JSON, **headers})
 
 
-async def build_list_reply(chain: ChainKey, result: AuditQueryResult, parser: LenientParser) -> Reply:
-    """Build a reply with audit records as a JSON array, and headers such as the number of records."""
+async def build_record_list_reply(chain: ChainKey, result: AuditQueryResult, parser: LenientParser) -> Reply:
+    """Build a reply with audit records as a JSON array.
+
+    Headers state the number of records that were read, whether more records match, the target of the chain, damaged
+    records and ignored parameters.
+    """
     headers = {
         "Content-Type": JSON,
         "x-provenance-scanned": str(result.scanned),
@@ -45,8 +49,8 @@ async def build_list_reply(chain: ChainKey, result: AuditQueryResult, parser: Le
 
 
 async def build_csv_reply(chain: ChainKey, result: AuditQueryResult, parser: LenientParser) -> Reply:
-    """Build a reply with audit records as CSV, and headers such as the number of records."""
-    reply = await build_list_reply(chain, replace(result, records=()), parser)
+    """Build a reply with audit records as CSV, and the same headers as :func:`build_record_list_reply`."""
+    reply = await build_record_list_reply(chain, replace(result, records=()), parser)
     reply.body = await services().runtime.run_in_thread(_to_csv, result.records)
     reply.headers["Content-Type"] = "text/csv; charset=utf-8; header=present"
     return reply

@@ -6,7 +6,7 @@ from typing import Annotated, Final
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
 from functions.conditions import parse_if_none_match
-from functions.provenance_queries import CheckpointQuery, Sequence
+from functions.provenance_queries import CheckpointQuery, SequenceOrSize
 from functions.reply_docs import audit_overview as replies
 from shared.auth.jose import to_jwk
 from shared.auth.rights import AccessRight
@@ -48,8 +48,10 @@ class ReceiptQuery(CheckpointQuery):
     model_config = ConfigDict(extra="ignore")
 
     record_id: RecordId = Field(None, alias="recordId", description="RecordID of a record, for a receipt of inclusion.")
-    from_size: Sequence = Field(None, alias="from", description="Size of an earlier checkpoint, for a growth receipt.")
-    size: Sequence = Field(None, description="Size of the checkpoint. Default: the newest.")
+    from_size: SequenceOrSize = Field(
+        None, alias="from", description="Size of an earlier checkpoint, for a growth receipt."
+    )
+    size: SequenceOrSize = Field(None, description="Size of the checkpoint. Default: the newest.")
 
 
 class KeyFormat(StrEnum):

@@ -41,8 +41,11 @@ class SignaturesQuery(PageQuery):
         return SignatureFilter(self.user_id, start, end)
 
     @property
-    def filters(self) -> str:
-        """Text of the filters, which the paging cursor contains; a cursor with other filters is rejected."""
+    def filter_text(self) -> str:
+        """Values of all filters as one text.
+
+        The paging cursor contains this text, so that a cursor of a list with other filters is rejected.
+        """
         wanted = self.to_filter()
         return f"{wanted.start} {wanted.end} {wanted.user_id or ''}"
 
@@ -56,7 +59,7 @@ async def _check_signatures_query(call: Call[SignaturesQuery], faults: Validatio
         and query.start > query.end
     ):
         faults.add(invalid("from", "must not be after `to`"))
-    _CURSOR.collect_errors(faults, query.cursor, query.filters)
+    _CURSOR.collect_errors(faults, query.cursor, query.filter_text)
 
 
 @GROUP.endpoint(
@@ -71,9 +74,9 @@ async def _check_signatures_query(call: Call[SignaturesQuery], faults: Validatio
 async def list_signatures(call: Call[SignaturesQuery]) -> Reply:
     """Return the electronic signatures of all decisions, newest first."""
     query = call.query
-    after = _CURSOR.decode(query.cursor, query.filters) or ""
+    after = _CURSOR.decode(query.cursor, query.filter_text) or ""
     page = await services().signatures.list.list_signatures(query.to_filter(), after, query.limit)
     cursor = None
     if page.has_more:
-        cursor = _CURSOR.encode(query.filters, [page.signatures[-1].place])
+        cursor = _CURSOR.encode(query.filter_text, [page.signatures[-1].place])
     return build_json_reply({"signatures": [dict(one.content) for one in page.signatures], "cursor": cursor})

@@ -6,8 +6,8 @@ from typing import Any, ClassVar
 from functions.catalog_items import (
     LIVE_MEMBERS,
     add_field_errors,
+    build_item_list_reply,
     build_item_reply,
-    build_list_reply,
     check_conditional_headers,
     check_lookup,
     describe_last_change,
@@ -66,7 +66,7 @@ async def list_surfaces(call: Call[CatalogPageQuery]) -> Reply:
     def describe_surface(lookup: str) -> dict[str, Any]:
         return _surface_to_json(catalog.items[ItemKind.SURFACE, lookup], catalog.surfaces[lookup].value, queries)
 
-    return await build_list_reply("surfaces", page, cursor, describe_surface)
+    return await build_item_list_reply("surfaces", page, cursor, describe_surface)
 
 
 @GROUP.endpoint("GET", _ROUTE, right=AccessRight.CATALOG_READ, docs=replies.SURFACE_READ)

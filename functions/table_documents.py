@@ -100,7 +100,7 @@ async def list_documents(call: Call[ListQuery, Any]) -> Reply:
     """List the documents of a table, of one partition or of all partitions."""
     query = call.query
     page = await services().data_stores.documents.list(
-        _get_address(call), query.get_key_value(), query.limit, query.continuation_token
+        _get_table_address(call), query.get_key_value(), query.limit, query.continuation_token
     )
     token = serialise_json(page.continuation)
     # The stored JSON texts are joined without parsing, which saves time.
@@ -119,8 +119,10 @@ async def list_documents(call: Call[ListQuery, Any]) -> Reply:
 )
 async def create_document(call: Call[Any, Document]) -> Reply:
     """Create a document; the service assigns an id if the document has none."""
-    created = await services().data_stores.documents.create(_get_address(call), call.body, size=len(call.request.body))
-    return _build_reply(created.stored, 201, {"Location": _build_document_url(call, created)})
+    created = await services().data_stores.documents.create(
+        _get_table_address(call), call.body, size=len(call.request.body)
+    )
+    return _build_document_reply(created.stored, 201, {"Location": _build_document_url(call, created)})
 
 
 @GROUP.endpoint(
@@ -135,9 +137,9 @@ async def read_document(call: Call[PartitionQuery, Any]) -> Reply:
     """Return a document."""
     condition = parse_condition(call.request)
     stored, is_current = await services().data_stores.documents.read(
-        _get_address(call), call.path["documentId"], call.query.get_key_value(), condition
+        _get_table_address(call), call.path["documentId"], call.query.get_key_value(), condition
     )
-    return Reply(304, b"", {"ETag": stored.etag}) if is_current else _build_reply(stored)
+    return Reply(304, b"", {"ETag": stored.etag}) if is_current else _build_document_reply(stored)
 
 
 @GROUP.endpoint(
@@ -154,14 +156,14 @@ async def replace_document(call: Call[PartitionQuery, Document]) -> Reply:
     """Replace an existing document."""
     condition = parse_condition(call.request)
     stored = await services().data_stores.documents.replace(
-        _get_address(call),
+        _get_table_address(call),
         call.path["documentId"],
         call.query.get_key_value(),
         call.body,
         condition,
         size=len(call.request.body),
     )
-    return _build_reply(stored)
+    return _build_document_reply(stored)
 
 
 @GROUP.endpoint(
@@ -176,16 +178,16 @@ async def delete_document(call: Call[PartitionQuery, Any]) -> Reply:
     """Delete a document."""
     condition = parse_condition(call.request)
     await services().data_stores.documents.delete(
-        _get_address(call), call.path["documentId"], call.query.get_key_value(), condition
+        _get_table_address(call), call.path["documentId"], call.query.get_key_value(), condition
     )
     return Reply(204)
 
 
-def _get_address(call: Call[Any, Any]) -> TableAddress:
+def _get_table_address(call: Call[Any, Any]) -> TableAddress:
     return TableAddress(call.path["store"], call.path["database"], call.path["table"])
 
 
-def _build_reply(stored: StoredDocument, status: int = 200, headers: dict[str, str] | None = None) -> Reply:
+def _build_document_reply(stored: StoredDocument, status: int = 200, headers: dict[str, str] | None = None) -> Reply:
     return Reply(status, stored.text, {"Content-Type": JSON, "ETag": stored.etag, **(headers or {})})
 
 

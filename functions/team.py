@@ -8,8 +8,8 @@ from pydantic import StringConstraints
 
 from functions.catalog_items import (
     LIVE_MEMBERS,
+    build_item_list_reply,
     build_item_reply,
-    build_list_reply,
     check_conditional_headers,
     describe_last_change,
     get_administration,
@@ -64,7 +64,7 @@ async def list_members(call: Call[CatalogPageQuery]) -> Reply:
     def describe_member(key: str) -> dict[str, Any]:
         return _member_to_json(catalog.items[ItemKind.MEMBER, key], catalog.members[key])
 
-    return await build_list_reply("members", page, cursor, describe_member)
+    return await build_item_list_reply("members", page, cursor, describe_member)
 
 
 @GROUP.endpoint("GET", _ROUTE, right=AccessRight.TEAM_READ, docs=replies.MEMBER_READ)

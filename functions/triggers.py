@@ -108,7 +108,7 @@ async def store_in_archive(
 @blueprint.retry(
     strategy="exponential_backoff", max_retry_count="5", minimum_interval="00:00:01", maximum_interval="00:00:20"
 )
-async def publish_live(
+async def publish_to_live_stream(
     events: typing.List[func.EventHubEvent],  # noqa: UP006  see _Handler
     context: func.Context,
 ) -> None:

@@ -26,7 +26,7 @@ GROUP = Group("warm-queries")
 PARAMETER_PREFIX = "p."
 
 
-def _check_limit(value: Any) -> int:
+def _validate_limit(value: Any) -> int:
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= MAX_LIMIT:
@@ -35,7 +35,7 @@ def _check_limit(value: Any) -> int:
 
 
 def _parse_limit(text: str) -> int:
-    return _check_limit(int(text) if re.fullmatch(r"[0-9]{1,9}", text) else None)
+    return _validate_limit(int(text) if re.fullmatch(r"[0-9]{1,9}", text) else None)
 
 
 DURATION: Final = {
@@ -55,7 +55,7 @@ TIME: Final = {
 }
 Duration = Annotated[timedelta | None, BeforeValidator(parse_time_range_duration), WithJsonSchema(DURATION)]
 Time = Annotated[datetime | None, BeforeValidator(parse_time), WithJsonSchema(TIME)]
-Limit = Annotated[int, BeforeValidator(_check_limit), WithJsonSchema(_ROWS)]
+Limit = Annotated[int, BeforeValidator(_validate_limit), WithJsonSchema(_ROWS)]
 LimitText = Annotated[int, BeforeValidator(_parse_limit), WithJsonSchema(_ROWS)]
 
 

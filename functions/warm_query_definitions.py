@@ -104,12 +104,12 @@ async def put_warm_query(call: Call[Any, QueryBody]) -> Reply:
     condition = parse_condition(call.request)
     stored, is_new = await services().queries.definitions.put(call.principal, _build_definition(call), condition)
     document = await _query_to_json(stored)
-    if warnings := _list_warnings(stored.value):
+    if warnings := _list_approximation_warnings(stored.value):
         document["warnings"] = warnings
     return build_json_reply(document, 201 if is_new else 200, {"ETag": compute_etag(stored)})
 
 
-def _list_warnings(query: WarmQuery) -> list[dict[str, str]]:
+def _list_approximation_warnings(query: WarmQuery) -> list[dict[str, str]]:
     found = services().queries.columns.find_approximations(query)
     return [{"field": "kql", "message": f"On Data Explorer, other results are possible: {each}."} for each in found]
 
@@ -153,7 +153,7 @@ async def approve_warm_query(call: Call[Any, QueryApprovalBody]) -> Reply:
         append_id=call.append_id,
         signer=await _build_signer(call, call.body.signature, is_rejection=False),
     )
-    return await _build_reply(stored)
+    return await _build_definition_reply(stored)
 
 
 class QueryRejectionBody(BaseModel):
@@ -192,7 +192,7 @@ async def reject_warm_query(call: Call[Any, QueryRejectionBody]) -> Reply:
         append_id=call.append_id,
         signer=await _build_signer(call, call.body.signature, is_rejection=True),
     )
-    return await _build_reply(stored)
+    return await _build_definition_reply(stored)
 
 
 async def _build_signer(call: Call[Any, Any], sent_signature: Any, *, is_rejection: bool) -> DecisionSigner | None:
@@ -216,7 +216,7 @@ def _build_definition(call: Call[Any, QueryBody]) -> WarmQuery:
     )
 
 
-async def _build_reply(stored: CatalogEntry[WarmQuery]) -> Reply:
+async def _build_definition_reply(stored: CatalogEntry[WarmQuery]) -> Reply:
     return build_json_reply(await _query_to_json(stored), 200, {"ETag": compute_etag(stored)})
 
 

@@ -35,7 +35,7 @@ MAX_LIMIT: Final = 1_000
 MAX_FILTERED: Final = 1_000
 _CURSOR: Final = ListCursor("webhook-deliveries", (str, str), DeliveryPlace, ("status",))
 _DESCRIPTION_PATTERN: Final = r"^[^\x00-\x09\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]*$"
-"""Pattern, for JSON Schema, of the texts that :func:`_check_description` accepts."""
+"""Pattern, for JSON Schema, of the texts that :func:`_validate_description` accepts."""
 _DIRECTIONS: Final = frozenset({"LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI"})
 """Bidirectional classes of invisible characters that reverse the display of the following text."""
 _LIMIT: Final = {"type": "integer", "format": "int32", "minimum": 1, "maximum": MAX_LIMIT}
@@ -47,7 +47,7 @@ def _reject_repeated_values[T](values: list[T]) -> list[T]:
     return values
 
 
-def _check_description(text: str) -> str:
+def _validate_description(text: str) -> str:
     for place, character in enumerate(text, 1):
         is_control = character != "\n" and unicodedata.category(character) in {"Cc", "Zl", "Zp"}
         if is_control or unicodedata.bidirectional(character) in _DIRECTIONS:
@@ -60,7 +60,7 @@ def _check_description(text: str) -> str:
 type Description = Annotated[
     str,
     StringConstraints(strict=True, max_length=1_000),
-    AfterValidator(_check_description),
+    AfterValidator(_validate_description),
     Field(json_schema_extra={"pattern": _DESCRIPTION_PATTERN}),
 ]
 type Lookups = Annotated[
@@ -150,7 +150,7 @@ def _list_unknown_lookups(kind: str, lookups: Sequence[str], known_lookups: Coll
 async def create_webhook(call: Call[Any, WebhookBody]) -> Reply:
     """Create a webhook and return its secret, which no later reply contains."""
     created = await services().webhook_endpoints.service.create(
-        call.principal.member_id, _to_definition(call.body), append_id=call.append_id
+        call.principal.member_id, _to_endpoint_definition(call.body), append_id=call.append_id
     )
     return _build_secret_reply(created, 201)
 
@@ -168,7 +168,7 @@ async def list_webhook_event_types(call: Call) -> Reply:  # noqa: ARG001  every 
 @GROUP.endpoint("GET", f"{_ROUTE}/{{id}}", right=_RIGHT, docs=replies.WEBHOOK_READ)
 async def read_webhook(call: Call) -> Reply:
     """Return a webhook without its secret."""
-    return _build_reply(await services().webhook_endpoints.service.get(call.path["id"]))
+    return _build_webhook_reply(await services().webhook_endpoints.service.get(call.path["id"]))
 
 
 async def _read_current_webhook(path: Mapping[str, str]) -> Mapping[str, Any]:
@@ -188,11 +188,11 @@ async def _read_current_webhook(path: Mapping[str, str]) -> Mapping[str, Any]:
     docs=replies.WEBHOOK_PUT,
 )
 async def put_webhook(call: Call[Any, WebhookChangeBody]) -> Reply:
-    """Replace the definition of a webhook; if `enabled` is missing, its state does not change."""
+    """Replace the definition of a webhook; if `enabled` is omitted, the webhook stays enabled or disabled."""
     changed = await services().webhook_endpoints.service.replace(
-        call.principal.member_id, call.path["id"], _to_definition(call.body), parse_condition(call.request)
+        call.principal.member_id, call.path["id"], _to_endpoint_definition(call.body), parse_condition(call.request)
     )
-    return _build_reply(changed)
+    return _build_webhook_reply(changed)
 
 
 @GROUP.endpoint("DELETE", f"{_ROUTE}/{{id}}", right=_RIGHT, docs=replies.WEBHOOK_DELETED)
@@ -259,7 +259,7 @@ async def retry_webhook_delivery(call: Call) -> Reply:
     return build_json_reply(_delivery_to_json(delivery), 202)
 
 
-def _to_definition(body: WebhookBody) -> EndpointDefinition:
+def _to_endpoint_definition(body: WebhookBody) -> EndpointDefinition:
     wanted = body.filter
     return EndpointDefinition(
         url=body.url,
@@ -284,7 +284,7 @@ def _webhook_to_json(endpoint: WebhookEndpoint) -> dict[str, Any]:
     }
 
 
-def _build_reply(endpoint: WebhookEndpoint) -> Reply:
+def _build_webhook_reply(endpoint: WebhookEndpoint) -> Reply:
     return build_json_reply(_webhook_to_json(endpoint), 200, {"ETag": endpoint.etag})
 
 

@@ -31,7 +31,7 @@ _ROUTE: Final = "oi-api/workspace/document"
 _BODY_LIMIT: Final = 16 * MIB
 _MAX_ERRORS: Final = 1_000
 _MAX_DETAILED: Final = 10
-"""Maximum number of errors that the reply's `detail` describes; the property `errors` lists all errors."""
+"""Maximum number of errors that the reply's `detail` describes; the property `errors` lists up to 1,000."""
 _YAML_TYPES: Final = frozenset({YAML, "application/x-yaml", "text/yaml", "text/x-yaml"})
 _PLAN_SECONDS: Final = 0.5
 _APPLY_SECONDS: Final = 3.0
@@ -61,15 +61,15 @@ async def plan_workspace_document(call: Call[Any, RawBody]) -> Reply:
     """Return the changes that applying a document would make, and change nothing."""
     async with reject_reused_idempotency_key(call), _load_document(call.request) as loaded:
         plan = await services().workspace_documents.documents.plan(loaded, Caller.from_principal(call.principal))
-        warnings = [*await _list_warnings(loaded), *await _list_query_warnings(loaded, plan)]
-        return await _build_reply(plan, warnings, call.principal.rights)
+        warnings = [*await _list_document_warnings(loaded), *await _list_query_warnings(loaded, plan)]
+        return await _build_plan_reply(plan, warnings, call.principal.rights)
 
 
 @GROUP.endpoint(
     "PUT", _ROUTE, right=AccessRight.CATALOG_MANAGE, body=RawBody, body_limit=_BODY_LIMIT, docs=replies.APPLIED
 )
 async def apply_workspace_document(call: Call[Any, RawBody]) -> Reply:
-    """Make the workspace match a document; If-Match names the plan that is applied."""
+    """Change the workspace to match a document; If-Match must contain the tag of the plan."""
     condition = parse_condition(call.request)
     caller = Caller.from_principal(call.principal)
     documents = services().workspace_documents.documents
@@ -77,11 +77,14 @@ async def apply_workspace_document(call: Call[Any, RawBody]) -> Reply:
         plan = await documents.plan(loaded, caller)
         check_plan_condition(condition, plan.tag)
         try:
-            warnings = [*await _list_warnings(loaded), *await _check_changed_queries(loaded, plan, _APPLY_SECONDS)]
+            warnings = [
+                *await _list_document_warnings(loaded),
+                *await _check_changed_queries(loaded, plan, _APPLY_SECONDS),
+            ]
         except DocumentError as error:
             raise _to_workspace_error(error, DocumentFormat.YAML) from error
         applied = await documents.apply(loaded, caller, condition)
-        return await _build_reply(applied, warnings, call.principal.rights)
+        return await _build_plan_reply(applied, warnings, call.principal.rights)
 
 
 @asynccontextmanager
@@ -151,11 +154,11 @@ def _has_new_kql_or_parameters(change: ItemChange) -> bool:
     return change.after is not None and any(before.get(name) != after[name] for name in ("kql", "parameters"))
 
 
-async def _list_warnings(loaded: LoadedDocument) -> list[DocumentWarning]:
-    return await services().runtime.run_in_thread(_find_warnings, loaded)
+async def _list_document_warnings(loaded: LoadedDocument) -> list[DocumentWarning]:
+    return await services().runtime.run_in_thread(_find_document_warnings, loaded)
 
 
-def _find_warnings(loaded: LoadedDocument) -> list[DocumentWarning]:
+def _find_document_warnings(loaded: LoadedDocument) -> list[DocumentWarning]:
     if not (found := list(iterate_warnings(loaded.document))):
         return []
     return [
@@ -193,7 +196,9 @@ def _describe_problem(problem: Problem) -> str:
     return f"line {problem.line}, column {problem.column}: {problem.field or 'body'}: {problem.message}"
 
 
-async def _build_reply(plan: DocumentPlan, warnings: list[DocumentWarning], rights: frozenset[AccessRight]) -> Reply:
+async def _build_plan_reply(
+    plan: DocumentPlan, warnings: list[DocumentWarning], rights: frozenset[AccessRight]
+) -> Reply:
     body = await services().runtime.run_in_thread(_serialise_plan, plan, warnings, rights)
     return Reply(200, body, {"Content-Type": JSON})
 

@@ -20,7 +20,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--data-dir", type=Path, help="folder of all state (DATA_DIR; .data)")
     folder = Path(parser.parse_args(arguments).data_dir or os.environ.get("DATA_DIR") or ".data")
     if not folder.is_dir():
-        sys.stderr.write(f"{folder} is not a data directory\n")
+        sys.stderr.write(f"{folder} is not a folder; name the data directory of the host with --data-dir (DATA_DIR)\n")
         return 1
     path = folder / "checkpoint-key.pem"
     try:

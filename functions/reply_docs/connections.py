@@ -40,7 +40,7 @@ class ConnectionSignals(TypedDict):
 
 
 class InferredSignal(TypedDict):
-    """A signal that messages contain: `share` of the messages that contain it, and its lowest and highest value."""
+    """A signal found in messages: its lowest and highest value, and the `share` of messages with it, from 0 to 1."""
 
     name: str
     pointer: str

@@ -19,7 +19,7 @@ from shared.http.operation_docs import (
 
 
 class ContainerDescription(TypedDict):
-    """A container that exists in the account (`provisioned`), is declared in the workspace (`Declared`), or both."""
+    """A container that exists in Cosmos DB (`provisioned`), is declared in the workspace (`Declared`), or both."""
 
     name: str
     partitionKeyPath: str
@@ -43,7 +43,7 @@ class DeclaredContainer(TypedDict):
 
 
 class ContainerRecord(DeclaredContainer):
-    """The record of a declared container. `etag` is the value for If-Match, including the quotes."""
+    """The catalog record of a container. `etag` is the value for If-Match, including the quotes."""
 
     Declared: bool
     createdAt: datetime

@@ -32,7 +32,7 @@ type ChainRecord = AuditEvent | Amendment | Transition
 
 
 class Verdict(TypedDict):
-    """Result of the verification of an audit chain."""
+    """Result of a verification: `ChainValid` for the chain, `Valid` for the requested record, null without one."""
 
     Valid: bool | None
     ChainValid: bool
@@ -108,7 +108,7 @@ SCANNED = {
     "x-provenance-has-more": "`true` if more records match than the reply contains.",
     "x-provenance-target": "Container of the chain.",
     "x-provenance-ignored": "Names of ignored parameters: unknown ones, and invalid numbers and dates.",
-    "x-provenance-damaged": "Sequences of records that cannot be read and are omitted; missing if there are none.",
+    "x-provenance-damaged": "RecordIDs of up to 100 damaged records, shown as placeholders; missing if there are none.",
 }
 RECEIPT = {"Link": "URL of the checkpoint that will cover the record."}
 

@@ -45,7 +45,7 @@ class KeptItem(TypedDict):
 
 
 class DocumentWarning(TypedDict):
-    """Warning about a workspace document, for instance about a query that PUT will reject."""
+    """Warning about a workspace document or a warm query, for instance that PUT will reject a query."""
 
     field: str
     message: str

@@ -90,6 +90,9 @@ class HubAccess:
     async def trim_events(self, groups: Mapping[str, Collection[str]]) -> int:
         """Delete events that are older than the retention and that all consumer groups have read; return their number.
 
+        Args:
+            groups: consumer groups of each event hub.
+
         Raises:
             sqlite3.Error: the file is locked for over 30 seconds, or cannot be written.
         """

@@ -24,10 +24,10 @@ from local.errors import StartError
 from local.host import worker
 from local.host.event_hubs import PartitionLoop
 from local.host.hub_access import HubAccess
-from local.host.live_stream import HubProgress, LiveStreamGateway, ReplayPrelude, load_access_key
+from local.host.live_stream import HubProgress, LiveStreamGateway, ReplayPrelude, load_or_create_access_key
 from local.host.processes import KustoProcess, lock_data_dir, record_host
 from local.host.shutdown import ShutdownSignal
-from local.host.timers import Timer, TimerStatusFile, delete_hourly
+from local.host.timers import Timer, TimerStatusFile, delete_expired_data_hourly
 from local.host.triggers import (
     HostJson,
     LocalDurableExtension,
@@ -113,7 +113,7 @@ class Host:
     def __init__(self, options: HostOptions, announce: Callable[[str, str], None]) -> None:
         """Create a host.
 
-        After the start, it calls ``announce`` with its address and a sign-in link (or an empty text).
+        After its start, the host calls ``announce`` with its address and a sign-in link (or an empty text).
         """
         self._options = options
         self._announce = announce
@@ -240,7 +240,9 @@ class Host:
         stack.push_async_callback(durable.close)
         add_readiness_probe("durable engine", durable.check_database)
         self._start_task(
-            delete_hourly("orchestrations", lambda: durable.purge_ended_instances(_HISTORY_AGE), self._stopping)
+            delete_expired_data_hourly(
+                "orchestrations", lambda: durable.purge_ended_instances(_HISTORY_AGE), self._stopping
+            )
         )
         return durable
 
@@ -264,7 +266,7 @@ class Host:
         if os.environ.get(_LIVE_ENDPOINT):
             return False
         os.environ[_LIVE_ENDPOINT] = build_server_url(_to_connect_address(self._options.host), listener)
-        os.environ[_LIVE_KEY] = load_access_key(self._options.data_dir / "web-pubsub-key")
+        os.environ[_LIVE_KEY] = load_or_create_access_key(self._options.data_dir / "web-pubsub-key")
         return True
 
     def _start_timers(self, triggers: Triggers) -> dict[str, Timer]:
@@ -283,7 +285,7 @@ class Host:
                 self._start_trigger_task(loop.run())
         self._start_task(hub.watch_file(self._stopping))
         groups = triggers.collect_consumer_groups()
-        self._start_task(delete_hourly("hub events", lambda: hub.trim_events(groups), self._stopping))
+        self._start_task(delete_expired_data_hourly("hub events", lambda: hub.trim_events(groups), self._stopping))
         return hub
 
     async def _start_http_server(self, app: Application, listener: socket.socket, *, web_sockets: bool) -> None:

@@ -154,7 +154,7 @@ def _read_committed_offsets(reader: HubReader, group: str) -> dict[str, int]:
     }
 
 
-def load_access_key(path: Path) -> str:
+def load_or_create_access_key(path: Path) -> str:
     """Read the emulator's access key from a file that only its owner can read; create the file if it is missing."""
     if not path.exists():
         draft = path.with_name(f"{path.name}.{uuid.uuid4().hex}")

@@ -24,11 +24,11 @@ class RetryPolicy:
     maximum: float
 
     def is_exhausted(self, retries: int) -> bool:
-        """Return whether no retry is allowed after this number of retries."""
+        """Return whether the number of retries so far has reached the maximum."""
         return self.max_retry_count != ENDLESS and retries >= self.max_retry_count
 
     def compute_delay(self, retries: int) -> float:
-        """Return the seconds to wait before the next retry: exponential in the number of retries, with jitter."""
+        """Return the seconds to wait before the next retry: exponential in the retries so far, with jitter."""
         if self.minimum >= self.maximum:
             return self.minimum
         base = self.minimum * float(2 ** min(retries, _MAX_EXPONENT))

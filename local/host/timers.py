@@ -54,7 +54,7 @@ class TimerStatusFile:
         self._documents = self._load_statuses()
 
     def read(self, name: str) -> Occurrence | None:
-        """Return a timer's last and next run; None if the timer never ran."""
+        """Return a timer's last and next run; None if the file has no valid entry for the timer."""
         try:
             document = self._documents[name]
             return Occurrence(datetime.fromisoformat(document["Last"]), datetime.fromisoformat(document["Next"]))
@@ -161,7 +161,7 @@ class Timer:
         )
 
 
-async def delete_hourly(data: str, delete: Callable[[], Awaitable[int]], stopping: ShutdownSignal) -> None:
+async def delete_expired_data_hourly(data: str, delete: Callable[[], Awaitable[int]], stopping: ShutdownSignal) -> None:
     """Delete expired data immediately, and again every hour until the host stops; failures are logged.
 
     Args:

@@ -25,7 +25,7 @@ Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
 @dataclass(frozen=True, slots=True)
 class _ByteRange:
-    """Range of bytes of a file: ``first`` is included, ``end`` is excluded."""
+    """Range of bytes of a file, and the HTTP status of its reply; ``first`` is included, ``end`` is excluded."""
 
     status: int
     first: int
@@ -57,7 +57,7 @@ class Files:
             UploadInterruptedError: the client disconnected during an upload.
         """
         query = dict(parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True))
-        linked = await asyncio.to_thread(self._parse_link, scope, query)
+        linked = await asyncio.to_thread(self._require_valid_link, scope, query)
         if linked.permission is LinkPermission.WRITE:
             status, document = await self._uploads.serve(scope["method"], linked, query, receive)
             await _send_xml_reply(send, status, document, request_id)
@@ -73,7 +73,7 @@ class Files:
                 scope, send, file, [*_build_download_headers(linked), (b"x-request-id", request_id.encode())]
             )
 
-    def _parse_link(self, scope: Scope, query: Mapping[str, str]) -> FileLink:
+    def _require_valid_link(self, scope: Scope, query: Mapping[str, str]) -> FileLink:
         path = scope["raw_path"].decode("latin-1").removeprefix(PATH)
         container, _, name = path.partition("/")
         linked = self._links.verify_signed_link(unquote(container), unquote(name), query)

@@ -1,4 +1,7 @@
-"""Route table with the precedence of ASP.NET Core: literal segments before mixed ones, parameters and catch-all."""
+"""Route table with the precedence of ASP.NET Core.
+
+Literal segments precede mixed ones (text and parameters, such as ``v{number}``), then parameters, then catch-alls.
+"""
 
 import re
 from collections.abc import Iterator, Mapping

@@ -366,7 +366,12 @@ class Server(uvicorn.Server):
         yield
 
     async def exit_on_shutdown(self, closing: ShutdownSignal, seconds_left: Callable[[], float]) -> None:
-        """Stop the server as soon as the host begins to stop; running requests get the remaining drain time."""
+        """Stop the server as soon as a signal is set; running requests may then continue for a limited time.
+
+        Args:
+            closing: signal to stop the server.
+            seconds_left: returns the seconds for which running requests may continue.
+        """
         await closing.wait()
         self.config.timeout_graceful_shutdown = int(seconds_left())
         self.should_exit = True

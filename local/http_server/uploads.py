@@ -298,9 +298,8 @@ def _remove_abandoned_blocks(folder: Path) -> None:
 
 
 def _build_too_large_error(limit: int) -> WorkspaceError:
-    return WorkspaceError(
-        Kind.TOO_LARGE, "UPLOAD_TOO_LARGE", f"The upload may have at most {MAX_BYTES} bytes.", maxBytes=limit
-    )
+    detail = f"A file may have at most {MAX_BYTES} bytes, and the body of this request at most {limit}."
+    return WorkspaceError(Kind.TOO_LARGE, "UPLOAD_TOO_LARGE", detail, maxBytes=limit)
 
 
 def _build_disk_full_error() -> WorkspaceError:

@@ -16,8 +16,10 @@ def main(arguments: list[str] | None = None) -> int:
         prog="python -m local.sign_in",
         description="Print a link that signs in to the web console of the local host once, within 15 minutes.",
     )
-    parser.add_argument("--as", dest="member", default="", help="team member; the first enabled administrator")
-    parser.add_argument("--data-dir", type=Path, help="of the host (DATA_DIR; .data)")
+    parser.add_argument(
+        "--as", dest="member", default="", help="id of a team member (default: the first enabled administrator)"
+    )
+    parser.add_argument("--data-dir", type=Path, help="data directory of the host (DATA_DIR; .data)")
     parsed = parser.parse_args(arguments)
     data_dir = Path(parsed.data_dir or os.environ.get("DATA_DIR") or ".data")
     # The code must not be sent to another process on the port of a stopped host.

@@ -372,7 +372,7 @@ Description: TypeAlias = str
 
 
 class DocumentWarning(TypedDict):
-    """Warning about a workspace document, for instance about a query that PUT will reject."""
+    """Warning about a workspace document or a warm query, for instance that PUT will reject a query."""
 
     field: str
     message: str
@@ -1155,7 +1155,7 @@ Verb: TypeAlias = Literal["list", "read", "create", "replace", "delete"]
 
 
 class Verdict(TypedDict):
-    """Result of the verification of an audit chain."""
+    """Result of a verification: `ChainValid` for the chain, `Valid` for the requested record, null without one."""
 
     Valid: bool | None
     ChainValid: bool
@@ -1583,7 +1583,7 @@ class ContainerBody(TypedDict):
 
 
 class ContainerDescription(TypedDict):
-    """A container that exists in the account (`provisioned`), is declared in the workspace (`Declared`), or both."""
+    """A container that exists in Cosmos DB (`provisioned`), is declared in the workspace (`Declared`), or both."""
 
     name: str
     partitionKeyPath: str
@@ -1593,7 +1593,7 @@ class ContainerDescription(TypedDict):
 
 
 class ContainerRecord(TypedDict):
-    """The record of a declared container. `etag` is the value for If-Match, including the quotes."""
+    """The catalog record of a container. `etag` is the value for If-Match, including the quotes."""
 
     etag: str
     name: str
@@ -1776,7 +1776,7 @@ class ImportMappingReply(TypedDict):
 
 
 class InferredSignal(TypedDict):
-    """A signal that messages contain: `share` of the messages that contain it, and its lowest and highest value."""
+    """A signal found in messages: its lowest and highest value, and the `share` of messages with it, from 0 to 1."""
 
     name: str
     pointer: str

@@ -2,14 +2,14 @@
 
 import pytest
 
-from functions.mcp_arguments import DESCRIPTIONS, build_argument_schema, describe_arguments
+from functions.mcp_arguments import DESCRIPTIONS, add_argument_descriptions, build_argument_schema
 from shared.catalog.models import ParameterType, QueryParameter
 
 
 def test_each_tool_argument_gets_its_description() -> None:
     """An argument gets the tool's own description, or else the general one; the original schema is not changed."""
     schema = {"type": "object", "properties": {"limit": {"type": "integer"}, "lookup": {"type": "string"}}}
-    described = describe_arguments(schema, limit="Maximum number of rows.")
+    described = add_argument_descriptions(schema, limit="Maximum number of rows.")
     assert described["properties"] == {
         "limit": {"type": "integer", "description": "Maximum number of rows."},
         "lookup": {"type": "string", "description": DESCRIPTIONS["lookup"]},
@@ -20,7 +20,7 @@ def test_each_tool_argument_gets_its_description() -> None:
 def test_a_tool_argument_without_a_description_raises_an_error() -> None:
     """A tool with an argument without a description raises an error, because an assistant could not use it."""
     with pytest.raises(KeyError):
-        describe_arguments({"properties": {"speed": {}}})
+        add_argument_descriptions({"properties": {"speed": {}}})
 
 
 @pytest.mark.parametrize("kind", ParameterType)

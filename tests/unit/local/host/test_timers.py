@@ -8,7 +8,7 @@ from typing import Any
 import httpx
 
 from local.host.shutdown import ShutdownSignal
-from local.host.timers import delete_hourly
+from local.host.timers import delete_expired_data_hourly
 
 TIMERS = """
 def seen(timer):
@@ -121,7 +121,7 @@ async def test_old_data_is_deleted_at_the_start_and_hourly() -> None:
         return outcome
 
     stopping = CountedPauses(3)
-    await delete_hourly("test data", delete, stopping)
+    await delete_expired_data_hourly("test data", delete, stopping)
     assert (outcomes, stopping.pauses) == ([], [3600.0] * 3)
 
 
@@ -133,4 +133,4 @@ async def test_nothing_is_deleted_after_the_shutdown() -> None:
 
     stopping = ShutdownSignal()
     stopping.set()
-    await delete_hourly("test data", delete, stopping)
+    await delete_expired_data_hourly("test data", delete, stopping)

@@ -85,6 +85,7 @@ async def read_alert_rule(call: Call) -> Reply:
 
 
 async def _read_current_rule(path: Mapping[str, str]) -> Mapping[str, Any]:
+    """Return the stored rule as JSON with its read-only properties; only its lookup if the rule does not exist."""
     item = await get_administration().find(ItemKind.ALERT_RULE, path["lookup"])
     return {"lookup": path["lookup"]} if item is None else await _describe_rule(item)
 
@@ -106,6 +107,7 @@ async def _check_rule(call: Call[Any, AlertRuleBody], faults: ValidationErrors) 
 async def _list_query_errors(
     rule: AlertRule, stored: StoredCatalog, rights: frozenset[AccessRight]
 ) -> list[FieldError]:
+    """Return the errors of a threshold rule that its warm query reveals, such as a column that the query lacks."""
     item = find_item(stored, ItemKind.WARM_QUERY, str(rule.query))
     if item is None:
         return [FieldError("query", f"the workspace has no warm query {rule.query}")]
@@ -160,6 +162,7 @@ def _build_trial_reply(trial: Trial) -> Reply:
 
 
 def _build_rule(lookup: str, body: AlertRuleBody, stored_rule: Mapping[str, Any] | None) -> AlertRule:
+    """Build the rule from a request body; if the body omits `enabled`, use the value of ``stored_rule``."""
     fields = {name: getattr(body, name) for name in AlertRuleFields.model_fields}
     if stored_rule is not None and "enabled" not in body.model_fields_set:
         fields["enabled"] = bool(stored_rule.get("enabled", True))

@@ -72,6 +72,7 @@ async def load_report_header(chain: ChainKey, author: Principal) -> ReportHeader
 
 
 async def _load_chain_evidence(chain: ChainKey, author: Principal) -> ChainEvidence:
+    """Return the last verification and the newest checkpoint of a chain; verify the chain first if the author may."""
     provenance = services().provenance
     if AccessRight.PROVENANCE_VERIFY in author.rights:
         try:

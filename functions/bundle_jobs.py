@@ -37,7 +37,7 @@ def audit_bundle(context: df.DurableOrchestrationContext) -> Generator[Any, Any]
 @blueprint.function_name("bundle_build")
 @blueprint.activity_trigger(input_name="job")
 async def bundle_build(job: str) -> bool:
-    """Build the audit bundle of a job; return True if the job has ended, also if it has failed.
+    """Build the audit bundle of the job with this id; return True if the job has ended, also if it has failed.
 
     Return False if the orchestrator must call this activity again later.
     """
@@ -48,5 +48,5 @@ async def bundle_build(job: str) -> bool:
 @blueprint.function_name("bundle_fail")
 @blueprint.activity_trigger(input_name="job")
 async def bundle_fail(job: str) -> None:
-    """Mark the job of an audit bundle as failed."""
+    """Mark the audit bundle job with this id as failed."""
     await services().audit_bundles.runner.fail_job(job)

@@ -148,6 +148,7 @@ async def delete_connection(call: Call) -> Reply:
 
 
 def _build_connection(lookup: str, body: ConnectionBody, stored_connection: Mapping[str, Any] | None) -> Connection:
+    """Build the connection from a request body; if the body omits `enabled`, use the value of ``stored_connection``."""
     kept = stored_connection is not None and "enabled" not in body.model_fields_set
     return Connection(
         lookup=lookup,

@@ -125,6 +125,7 @@ async def read_container(call: Call) -> Reply:
 
 
 async def _read_current_container(path: Mapping[str, str]) -> Mapping[str, Any]:
+    """Return the catalog record of a container as JSON; only the container's name if there is no record."""
     key = build_container_key(path["lookup"], path["containerName"])
     item = await get_administration().find(ItemKind.CONTAINER, key)
     return {"name": path["containerName"]} if item is None else _container_record_to_json(item)

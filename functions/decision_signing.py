@@ -21,13 +21,13 @@ async def build_signer(
     *,
     is_rejection: bool,
 ) -> DecisionSigner | None:
-    """Return the signer of a decision; None if no signature is required and none is sent.
+    """Return the signer that creates the signature of a decision; None if no signature is required and none is sent.
 
     Args:
-        call: request that decides.
+        call: request that approves or rejects.
         sent_signature: body property ``signature``; None if it is missing.
         right: access right that the decision needs.
-        get_requirement: selects from the policy whether this kind of decision needs a signature.
+        get_requirement: returns the requirement of the signature policy for this kind of decision.
         is_rejection: whether the decision is a rejection.
 
     Raises:

@@ -59,7 +59,7 @@ def cold_download(context: df.DurableOrchestrationContext) -> Generator[Any, Any
 @blueprint.function_name("download_next_parts")
 @blueprint.activity_trigger(input_name="job")
 async def download_next_parts(job: str) -> list[int] | None:
-    """Return the numbers of the parts of a download that the orchestrator must convert next.
+    """Return the numbers of the parts that the orchestrator must convert next for the download job with this id.
 
     The list is empty if the job has ended. The result is None if the orchestrator must wait and call this activity
     again.
@@ -74,6 +74,9 @@ async def download_part(step: typing.Dict[str, typing.Any]) -> bool:  # noqa: UP
     """Convert one part of a download to a file and return True.
 
     Return False if the orchestrator must retry the part later.
+
+    Args:
+        step: id of the download job (``job``) and number of the part (``part``).
     """
     with open_span("convert a part of a download"):
         converted = await services().downloads.runner.convert_part(step["job"], step["part"])
@@ -85,12 +88,12 @@ async def download_part(step: typing.Dict[str, typing.Any]) -> bool:  # noqa: UP
 @blueprint.function_name("download_finish")
 @blueprint.activity_trigger(input_name="job")
 async def download_finish(job: str) -> None:
-    """Mark the job of a download as completed."""
+    """Mark the download job with this id as completed."""
     await services().downloads.runner.complete_job(job)
 
 
 @blueprint.function_name("download_fail")
 @blueprint.activity_trigger(input_name="job")
 async def download_fail(job: str) -> None:
-    """Mark the job of a download as failed."""
+    """Mark the download job with this id as failed."""
     await services().downloads.runner.fail_job(job)

@@ -199,6 +199,7 @@ async def _parse_json(text: bytes, name: str) -> Any:
 
 
 def _require_object(members: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    """Return a parameter that must be an object; an empty object if the parameter is missing or null."""
     value = members.get(name)
     if value is not None and not isinstance(value, dict):
         raise invalid(name, "must be an object")

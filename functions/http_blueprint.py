@@ -154,6 +154,10 @@ def _encode_parameters(path: str, route: str, values: Mapping[str, str]) -> str:
 
 
 def _encode_value(name: str, value: str, safe: str) -> str:
+    """Percent-encode a parameter's value, except for the characters ``safe``.
+
+    The text ``%2F`` in the value stays ``%2F``, unless the values of this parameter contain no slash.
+    """
     encoded = quote(value, safe)
     return encoded if name in _VALUES_WITHOUT_SLASH else _ESCAPED_SLASH.sub(r"%\1", encoded)
 

@@ -45,7 +45,7 @@ def history_import(context: df.DurableOrchestrationContext) -> Generator[Any, An
 @blueprint.function_name("import_steps")
 @blueprint.activity_trigger(input_name="job")
 async def import_steps(job: str) -> str:
-    """Import the next rows of a job's file.
+    """Import the next rows of the file of the import job with this id.
 
     Return ``ended``, ``working``, or ``waiting`` (other jobs must finish first).
     """
@@ -56,5 +56,5 @@ async def import_steps(job: str) -> str:
 @blueprint.function_name("import_fail")
 @blueprint.activity_trigger(input_name="job")
 async def import_fail(job: str) -> None:
-    """Mark the job of an import as failed."""
+    """Mark the import job with this id as failed."""
     await services().imports.runner.fail(job)

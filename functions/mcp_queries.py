@@ -182,6 +182,14 @@ def _build_query_runner(query: WarmQuery, parameters: Mapping[str, QueryParamete
 async def _run_query(
     lookup: str, arguments: QueryArguments, values: Mapping[str, Any], field_name: Callable[[str], str]
 ) -> ToolResult:
+    """Run an approved warm query.
+
+    Args:
+        lookup: lookup or API path of the query.
+        arguments: time range and limit.
+        values: values of the declared parameters, by name.
+        field_name: converts the name of a declared parameter to the name that errors state.
+    """
     time_range = arguments.select_time_range(services().runtime.now())
     try:
         run = await services().queries.service.execute(lookup, time_range, arguments.limit, values, field_name)

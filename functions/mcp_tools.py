@@ -34,7 +34,7 @@ class RouteTool:
         operation: name of the operation.
         title: title that MCP clients show to users.
         description: description of the tool for the language model.
-        renamed: name of the body property for each argument that has another name; both names are accepted.
+        renamed: body property by name of the argument, where the names differ; callers may use either name.
         nullable: names of body properties that are sent even if they are null, because null has a meaning.
         omitted: query parameters of the operation that the tool does not have.
         descriptions: descriptions of arguments that replace the general ones.
@@ -290,6 +290,7 @@ def _to_query_pairs(values: Mapping[str, Any], types: Mapping[str, str]) -> list
 
 
 def _to_query_text(value: Any, kind: str) -> str | None:
+    """Convert a JSON value to the text of a query parameter; None if it does not have the JSON type ``kind``."""
     if kind == "string":
         return value if isinstance(value, str) else None
     if isinstance(value, bool) or not isinstance(value, int | float) or value != value // 1:

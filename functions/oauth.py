@@ -49,7 +49,7 @@ async def authorization_server_metadata(call: Call) -> Reply:
     docs=replies.TOKEN_DOCS,
 )
 async def issue_oauth_token(call: Call[Any, RawBody]) -> Reply:
-    """Issue an access token for a grant of the client (RFC 6749)."""
+    """Issue an access token for an authorization code, a refresh token or client credentials (RFC 6749)."""
     async with _record_refusals(call):
         parameters = parse_form(call.request.media_type, call.request.body)
         grant_type = parameters.require("grant_type")
@@ -90,6 +90,7 @@ type _Authenticate = Callable[[ClientIdentification, Parameters], Awaitable[tupl
 async def _authenticate_by_client_credentials(
     client: ClientIdentification, parameters: Parameters
 ) -> tuple[Principal, _Issue]:
+    """Return the principal of an API key, and a function that issues its token."""
     grant = services().oauth.client_credentials
     caller = await grant.authenticate(client)
 
@@ -103,6 +104,7 @@ async def _authenticate_by_client_credentials(
 async def _authenticate_by_authorization_code(
     client: ClientIdentification, parameters: Parameters
 ) -> tuple[Principal, _Issue]:
+    """Return the principal who consented, and a function that redeems the authorization code for tokens."""
     grants = services().oauth.grants
     stored = await grants.require_grant_by_code(_get_public_client_id(client), parameters)
 
@@ -115,6 +117,7 @@ async def _authenticate_by_authorization_code(
 async def _authenticate_by_refresh_token(
     client: ClientIdentification, parameters: Parameters
 ) -> tuple[Principal, _Issue]:
+    """Return the principal who consented, and a function that redeems the refresh token for new tokens."""
     grants, text = services().oauth.grants, parameters.require("refresh_token")
     stored = await grants.require_grant_by_refresh_token(_get_public_client_id(client), text)
 

@@ -77,7 +77,7 @@ class DecisionBody(RequestBody):
 
     @model_validator(mode="after")
     def check_scopes(self) -> "DecisionBody":
-        """Reject an approval without access rights."""
+        """Reject an approval without the property `scopes`."""
         if self.approve and self.scopes is None:
             raise ValueError("`scopes` is required with `approve: true`")
         return self

@@ -81,6 +81,7 @@ def select_page(name: str, keys: Iterable[str], query: CatalogPageQuery) -> tupl
 
 
 def _read_last_key(name: str, cursor: str) -> str:
+    """Return the last key of the previous page from a decoded cursor; raise INVALID for a cursor of another list."""
     found, _, key = cursor.partition(":")
     if found != name:
         raise invalid("cursor", _CURSOR_RULE)

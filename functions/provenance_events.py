@@ -74,6 +74,7 @@ async def _check_proof(call: Call[ProofQuery], faults: ValidationErrors) -> None
 
 
 def _parse_record_id(body: VerifyBody) -> int | None:
+    """Return the sequence number of the record that the property RecordID requests; None if it requests none."""
     return parse_requested_sequence(body.model_dump(by_alias=True, exclude_unset=True))
 
 

@@ -57,7 +57,7 @@ def _build_integer_schema(minimum: int) -> WithJsonSchema:
 
 
 class WindowQuery(BaseModel):
-    """Query parameters that select records by date; invalid dates and limits are ignored and listed in a header."""
+    """Query parameters that select records by scope and date; a header lists the ignored invalid dates and limits."""
 
     model_config = ConfigDict(extra="ignore", populate_by_name=True)
 

@@ -132,7 +132,7 @@ _MEDIA_TYPES: Final[Mapping[RowFormat, str]] = {
 _COLUMNAR: Final = frozenset({PARQUET, ARROW})
 
 
-def wants_columnar_format(request: Request, row_format: RowFormat | None) -> bool:
+def is_reply_columnar(request: Request, row_format: RowFormat | None) -> bool:
     """Return whether the reply's format stores columns (Parquet, Arrow); the query's result then needs no rows."""
     return _choose_media_type(request, row_format) in _COLUMNAR
 
@@ -148,7 +148,7 @@ async def build_query_reply(request: Request, result: QueryResult, row_format: R
 
     Args:
         request: request of the caller, with its headers Accept and If-None-Match.
-        result: result of the query, with values by column if :func:`wants_columnar_format` is true, else with rows.
+        result: result of the query, with values by column if :func:`is_reply_columnar` is true, else with rows.
         row_format: format that the caller selected; None for the media type that the header Accept prefers.
     """
     media_type = _choose_media_type(request, row_format)

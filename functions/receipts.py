@@ -27,6 +27,7 @@ _REVALIDATED: Final = "private, no-cache"
 
 
 def _parse_record_id(text: str) -> int:
+    """Convert a RecordID of 12 digits to the sequence number of the record."""
     sequence = sequence_from_record_id(text)
     if sequence is None:
         raise ValueError(f"must be a sequence number of {RECORD_ID_DIGITS} digits")

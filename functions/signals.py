@@ -65,6 +65,7 @@ async def _require_connection(lookup: str) -> Connection:
 
 
 async def _query_payloads(lookup: str, period: str) -> EngineResult:
+    """Return the newest payloads of a connection; fewer if the engine rejects the result as too large."""
     engine = services().queries.engine
     try:
         return await engine.execute(_build_payload_query(lookup, period, _MESSAGES))

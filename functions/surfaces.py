@@ -82,6 +82,7 @@ async def read_surface(call: Call) -> Reply:
 
 
 async def _read_current_surface(path: Mapping[str, str]) -> Mapping[str, Any]:
+    """Return the stored surface as JSON; if it does not exist, only its lookup and an empty list of queries."""
     item = await get_administration().find(ItemKind.SURFACE, path["lookup"])
     return {"lookup": path["lookup"], "queries": []} if item is None else await _describe_surface(item)
 

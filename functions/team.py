@@ -78,6 +78,7 @@ async def read_member(call: Call) -> Reply:
 
 
 async def _read_current_member(path: Mapping[str, str]) -> Mapping[str, Any]:
+    """Return the stored member as JSON with its read-only properties; only its id if the member does not exist."""
     item = await get_administration().find(ItemKind.MEMBER, path["id"])
     return {"id": path["id"]} if item is None else _describe_member(item)
 
@@ -124,6 +125,7 @@ async def delete_member(call: Call) -> Reply:
 
 
 def _build_member(member_id: str, body: MemberBody, stored_member: Mapping[str, Any] | None) -> Member:
+    """Build a member from a request body; if the body omits `enabled` or `oid`, use the value of ``stored_member``."""
     kept = (
         {}
         if stored_member is None

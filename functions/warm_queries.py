@@ -9,7 +9,7 @@ from typing import Annotated, Any, Final
 
 from pydantic import AliasChoices, BaseModel, BeforeValidator, Field, StrictStr, WithJsonSchema
 
-from functions.query_reply import RowFormat, build_query_reply, wants_columnar_format
+from functions.query_reply import RowFormat, build_query_reply, is_reply_columnar
 from functions.reply_docs import warm_queries as replies
 from shared.auth.rights import AccessRight
 from shared.catalog.durations import DURATION_PATTERN, MAX_DURATION
@@ -175,7 +175,7 @@ async def execute_ad_hoc(call: Call[FormatQuery, AdHocBody]) -> Reply:
     """Run an ad-hoc KQL query."""
     body = call.body
     time_range = body.select_time_range(services().runtime.now())
-    by_column = wants_columnar_format(call.request, call.query.format)
+    by_column = is_reply_columnar(call.request, call.query.format)
     run = await services().queries.service.execute_ad_hoc(body.query, time_range, body.limit, by_column=by_column)
     return await build_query_reply(call.request, run, call.query.format)
 
@@ -183,7 +183,7 @@ async def execute_ad_hoc(call: Call[FormatQuery, AdHocBody]) -> Reply:
 async def _execute_query(call: Call[ExecuteRestQuery], lookup: str) -> Reply:
     arguments = _parse_arguments(call.request)
     time_range = call.query.select_time_range(services().runtime.now())
-    by_column = wants_columnar_format(call.request, call.query.format)
+    by_column = is_reply_columnar(call.request, call.query.format)
     run = await services().queries.service.execute(lookup, time_range, call.query.limit, arguments, by_column=by_column)
     return await build_query_reply(call.request, run, call.query.format)
 

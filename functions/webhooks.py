@@ -172,6 +172,7 @@ async def read_webhook(call: Call) -> Reply:
 
 
 async def _read_current_webhook(path: Mapping[str, str]) -> Mapping[str, Any]:
+    """Return the stored webhook as JSON; only its id if the webhook does not exist."""
     listed = {each.id: each for each in await services().webhook_endpoints.service.list_endpoints()}
     return _webhook_to_json(listed[path["id"]]) if path["id"] in listed else {"id": path["id"]}
 

@@ -95,6 +95,7 @@ async def put_workspace(call: Call[Any, WorkspaceBody]) -> Reply:
 def _build_info_and_settings(
     body: WorkspaceBody, workspace: Mapping[str, Any], settings: Mapping[str, Any]
 ) -> tuple[WorkspaceInfo, WorkspaceSettings]:
+    """Build the models of the workspace: the stored definitions, changed by the request body."""
     info = WorkspaceInfo.model_construct(id=workspace["id"], name=body.name, description=body.description)
     before = WorkspaceSettings.model_validate(settings)
     return info, before.model_copy(update={"policies": body.policies})

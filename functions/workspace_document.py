@@ -110,9 +110,9 @@ async def _load_document(request: Request) -> AsyncIterator[LoadedDocument]:
 async def _check_changed_queries(
     loaded: LoadedDocument, plan: DocumentPlan, max_seconds: float
 ) -> Sequence[DocumentWarning]:
-    """Validate the changed queries of a workspace document with the engine; start none after ``max_seconds``.
+    """Validate the changed queries of a workspace document with the engine; begin no validation after ``max_seconds``.
 
-    Return one warning if the engine is unavailable or too slow, so that queries remain unvalidated; else none.
+    Return one warning if the engine is unavailable or too slow, so that queries remain unvalidated; else no warning.
 
     Raises:
         DocumentError: the engine rejects queries.

@@ -76,7 +76,7 @@ class TrialAlert(TypedDict):
 
 
 class TrialEvaluation(TypedDict):
-    """Result of one trial evaluation of an alert rule; `rows` counts the rows of the query, or the connections."""
+    """Result of a trial evaluation of an alert rule; `rows` counts rows of the query or, for `absence`, connections."""
 
     alerts: list[TrialAlert]
     rows: int

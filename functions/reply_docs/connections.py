@@ -22,7 +22,7 @@ class ConnectionSource(TypedDict):
 
 
 class ConnectionSignal(TypedDict):
-    """A field of the payloads: position, type, unit and limits of its values."""
+    """A field of a connection's payloads: position, type, unit and expected range."""
 
     name: str
     pointer: str

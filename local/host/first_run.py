@@ -1,8 +1,8 @@
 """First start of the local host, and the check of the saved queries after each start.
 
-The first start seeds the workspace and issues an API key to each team member. After each start, the query engine
-determines the columns of each saved query in the background. Afterwards, lists of queries find the columns in the
-cache, and the log contains every query that the engine rejects, before a user runs it.
+The first start stores the workspace document and issues an API key to each team member. After each start, the query
+engine determines the columns of each saved query in the background. Afterwards, lists of queries find the columns in
+the cache, and the log contains every query that the engine rejects, before a user runs it.
 
 This module is separate because it imports the services of the app, which need complete settings.
 """
@@ -84,6 +84,7 @@ class QueryChecks:
         return str(problem)
 
     async def _iterate_rejections(self, queries: Sequence[WarmQuery]) -> AsyncIterator[tuple[int, WorkspaceError]]:
+        """Yield the position and the error of each query that the engine rejects; stop if the engine is unavailable."""
         columns = self._services().queries.columns
         columns.enlarge_cache(len(queries))
         for index, query in enumerate(queries):
@@ -95,6 +96,7 @@ class QueryChecks:
                 yield index, error
 
     async def _list_queries(self) -> Sequence[WarmQuery]:
+        """Return the queries of the workspace document at the first start, and those of the catalog later."""
         if self._loaded is not None:
             return self._loaded.document.warm_queries
         return [entry.value for entry in (await self._services().catalog.current()).queries.values()]
@@ -158,6 +160,7 @@ async def _append_pending_events(wired: Services) -> None:
 
 
 async def _issue_and_write_api_keys(wired: Services, path: Path) -> None:
+    """Issue an API key to each member and write the keys to a file; do nothing if the file exists."""
     if await asyncio.to_thread(path.exists):
         return
     catalog = await wired.catalog.current()

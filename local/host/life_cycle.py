@@ -247,6 +247,7 @@ class Host:
         return durable
 
     async def _start_kusto(self, stack: AsyncExitStack) -> None:
+        """Start the Kusto emulator, unless the setting KUSTO_URI names a query engine."""
         if os.environ.get("KUSTO_URI"):
             return
         stack.enter_context(await lock_data_dir(self._options.data_dir))

@@ -112,6 +112,7 @@ def _is_record_file_trusted(file_status: os.stat_result, path: Path) -> bool:
 
 
 def _is_locked(descriptor: int) -> bool:
+    """Return whether a running host holds the lock on its record file."""
     try:
         fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -258,6 +259,7 @@ class KustoProcess:
 
 
 async def _read_address(process: Process) -> str:
+    """Wait for the line ``ready ADDRESS`` of the process, and return the address."""
     if process.stdout is None:
         raise StartError("the standard output of the query engine (Kusto emulator) is not a pipe")
     async for line in process.stdout:

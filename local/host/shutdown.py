@@ -4,7 +4,7 @@ import asyncio
 
 
 class ShutdownSignal:
-    """Signal that is set once, when the local host begins to stop.
+    """Signal that is set once, for example when the local host begins to stop.
 
     The tasks of the host check the signal or wait for it.
     """

@@ -133,7 +133,7 @@ class Timer:
         async with self._running:
             started = now()
             try:
-                await invoke_function(function, TypedData(json=self._build_payload(past_due=past_due)))
+                await invoke_function(function, TypedData(json=self._build_timer_input(past_due=past_due)))
             except FunctionFailed as failure:
                 _LOGGER.error(  # noqa: TRY400  the stack trace that counts is the function's
                     "a timer function failed: %s",
@@ -150,7 +150,7 @@ class Timer:
         except OSError:
             _LOGGER.exception("the status of a timer is lost")
 
-    def _build_payload(self, *, past_due: bool) -> str:
+    def _build_timer_input(self, *, past_due: bool) -> str:
         status = self._statuses.read(self._setting.function.name) if self._monitored else None
         return json.dumps(
             {

@@ -56,7 +56,7 @@ def read_host_json(folder: Path) -> HostJson:
     """Read host.json in an app's folder; return the defaults if the file is missing.
 
     Raises:
-        StartError: the file is not a JSON object.
+        StartError: the file is not a JSON object, or a setting of Durable Functions is invalid.
     """
     extensions = _read_json_object(folder / "host.json").get("extensions", {})
     return HostJson(

@@ -51,7 +51,7 @@ _OTHER_ERROR_FORMATS: Final = ("/v1/", "/oauth2/")
 
 
 class _ClientDisconnectedError(Exception):
-    """The client disconnected before the request was complete."""
+    """The client disconnected before it received a response."""
 
 
 class HttpApp:
@@ -157,6 +157,7 @@ class HttpApp:
             )
 
     def _admit_request(self, raw_path: str) -> AbstractAsyncContextManager[None]:
+        """Return a context manager that delays or rejects a request to the app under overload."""
         # The app also sheds load; a rejection here avoids the cost of an invocation.
         if self._load_shedder is None or raw_path.startswith(_OTHER_ERROR_FORMATS):
             return nullcontext()

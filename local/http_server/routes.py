@@ -96,6 +96,7 @@ def _append_route(routes: list[_Route], added: _Route, template: str) -> None:
 def _iterate_matching_routes(
     node: _Node, segments: list[str], position: int, values: tuple[str, ...]
 ) -> Iterator[tuple[_Route, tuple[str, ...]]]:
+    """Yield the routes that match the segments from ``position`` on, in order of precedence, with parameter values."""
     rest = "/".join(segments[position:])
     if not rest:
         yield from ((route, values) for route in node.routes)

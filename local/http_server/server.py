@@ -47,7 +47,7 @@ _LINGER_SECONDS = 1.0
 
 
 def _compute_connection_limit() -> int:
-    """Return the maximum number of connections: at most half of the files that the process may open."""
+    """Return the maximum number of connections: 1000, but at most half of the files that the process may open."""
     return min(_MAX_CONNECTIONS, resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 2)
 
 
@@ -208,7 +208,7 @@ class HttpConnection(HttpToolsProtocol):
         super().handle_websocket_upgrade()
 
     def send_400_response(self, msg: str) -> None:
-        """Send an error reply to an invalid request, unless an earlier request still waits for its response."""
+        """Reject an invalid request; only close the connection if an earlier request still waits for its response."""
         begun = b"" if self._stage is _Stage.BODY else self._data
         error = self._fault or self._sizes.error or build_parse_error(begun, msg.rstrip("."))
         if self._can_reply():

@@ -112,14 +112,14 @@ class _Upload:
             await asyncio.to_thread(self._publish_blob, draft)
 
     async def put_block(self, block: str, receive: Receive) -> None:
-        """Store the request body as a block (part of the blob); replace an earlier block with the same id."""
+        """Store the request body as a block (part of the blob) with this file name; replace an earlier such block."""
         others = await asyncio.to_thread(self._measure_other_blocks, block)
         async with self._create_draft() as draft:
             await self._receive_body(receive, draft, MAX_BYTES - others)
             await asyncio.to_thread(self._store_block, draft, block)
 
     async def join_blocks(self, blocks: Sequence[str]) -> None:
-        """Store the joined blocks as the blob, and delete all blocks."""
+        """Join the blocks with these file names, in this order, to the blob, and delete all blocks."""
         async with self._create_draft() as draft:
             await asyncio.to_thread(self._join_blocks, blocks, draft)
             await self._check_upload(self._name)
@@ -262,6 +262,7 @@ async def _read_block_list(receive: Receive) -> str:
 
 
 def _parse_block_list(text: str) -> list[str]:
+    """Parse the body of Put Block List; return the file names of the blocks in their order in the blob."""
     found = _LIST.fullmatch(text)
     if found is None:
         raise invalid("body", "must be an XML document <BlockList> with elements <Latest>", code="INVALID_BLOCK_LIST")
@@ -286,6 +287,7 @@ def _parse_block_id(text: str) -> str:
 
 
 def _format_block_id(block: str) -> str:
+    """Convert the file name of a block to its block id."""
     return base64.b64encode(bytes.fromhex(block)).decode()
 
 

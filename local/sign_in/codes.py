@@ -42,6 +42,7 @@ class SignInCodes:
         return await asyncio.to_thread(self._consume_code, code)
 
     def _store_code(self, code: str, member: str) -> None:
+        """Delete expired codes, and store a new code as a file."""
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         for path in self._folder.iterdir():
             if _read_code_file(path)[1] <= time.time():

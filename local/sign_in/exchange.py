@@ -52,6 +52,7 @@ def _parse_code(body: bytes) -> str:
 
 
 async def _issue_token(member_id: str) -> Mapping[str, Any]:
+    """Issue a token to an enabled member; an empty id selects the first enabled administrator."""
     from shared.wiring import services  # noqa: PLC0415  the settings are complete only after the start
 
     catalog = await services().catalog.current()

@@ -1134,7 +1134,7 @@ class TrialAlert(TypedDict):
 
 
 class TrialEvaluation(TypedDict):
-    """Result of one trial evaluation of an alert rule; `rows` counts the rows of the query, or the connections."""
+    """Result of a trial evaluation of an alert rule; `rows` counts rows of the query or, for `absence`, connections."""
 
     alerts: list[TrialAlert]
     rows: int
@@ -1545,7 +1545,7 @@ class ConnectionEventData(TypedDict):
 
 
 class ConnectionSignal(TypedDict):
-    """A field of the payloads: position, type, unit and limits of its values."""
+    """A field of a connection's payloads: position, type, unit and expected range."""
 
     name: str
     pointer: str

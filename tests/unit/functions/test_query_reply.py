@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from functions import query_reply
-from functions.query_reply import RowFormat, build_query_reply, to_arrow, to_csv, to_parquet, wants_columnar_format
+from functions.query_reply import RowFormat, build_query_reply, is_reply_columnar, to_arrow, to_csv, to_parquet
 from shared.http.messages import Request
 from shared.runtime import LARGE
 from shared.warm_queries.ports import Column
@@ -243,4 +243,4 @@ async def test_the_execution_time_does_not_change_the_reply_size(
 )
 def test_only_parquet_and_arrow_use_values_by_column(row_format: RowFormat | None, accept: str, expected: bool) -> None:  # noqa: FBT001  a case
     """Values by column are used only for Parquet and Arrow; the parameter `format` has priority over Accept."""
-    assert wants_columnar_format(Request("GET", "/", "", {"accept": accept}, b""), row_format) is expected
+    assert is_reply_columnar(Request("GET", "/", "", {"accept": accept}, b""), row_format) is expected

@@ -101,10 +101,10 @@ def build_invalid_fields_error(
 
 
 def build_unlisted_error(total: int | None) -> FieldError:
-    """Build the last entry of a list of invalid fields that is not complete.
+    """Build the last entry of an incomplete list of invalid fields, which states how many fields are invalid.
 
     Args:
-        total: number of invalid fields; None if it is not known.
+        total: number of all invalid fields; None if it is not known.
     """
     count = f"more than {MAX_LISTED}" if total is None else total
     return FieldError(_UNLISTED, f"{count} errors were found; at most {MAX_LISTED} of them are listed")
@@ -139,11 +139,11 @@ class ValidationErrors:
         self.mark_invalid(_get_top_level_field(listed["field"]) for listed in _list_field_errors(error))
 
     def mark_invalid(self, fields: Iterable[str]) -> None:
-        """Mark fields as invalid, so that :meth:`has_valid_fields` returns False and no further rule is checked."""
+        """Mark fields as invalid, so that :meth:`has_valid_fields` returns False for them."""
         self._invalid.update(fields)
 
     def has_valid_fields(self, *fields: str) -> bool:
-        """Return whether none of these fields is marked as invalid, so that a rule about them can be checked."""
+        """Return True if all of these fields are valid so far, so that a further rule about them can be checked."""
         return self._invalid.isdisjoint(fields)
 
     @contextmanager
@@ -166,7 +166,7 @@ class ValidationErrors:
         """Raise one error for all collected errors; do nothing if no errors were collected.
 
         Raises:
-            WorkspaceError: INVALID with the properties of all errors, and with the first :data:`MAX_LISTED` invalid
+            WorkspaceError: INVALID with the ``members`` of all errors, and with the first :data:`MAX_LISTED` invalid
                 fields under ``errors``. The code is the first code of :data:`LEADING` that an error has, else the code
                 of the first error.
         """

@@ -13,7 +13,7 @@ from typing import Final
 from shared.runtime import Runtime
 
 LARGE_VALUES: Final = 65_536
-"""Size, in characters or bytes, of a JSON text from which the parsed values make a garbage collection slow."""
+"""Minimum size, in characters or bytes, of a JSON text whose parsed values make a garbage collection slow."""
 
 _LONGEST_PAUSE_SECONDS: Final = 10.0
 

@@ -133,7 +133,7 @@ class _ScratchFolderCreation:
 
     Args:
         parent: see :meth:`Runtime.open_scratch_folder`.
-        prefix: the same.
+        prefix: see :meth:`Runtime.open_scratch_folder`.
     """
 
     def __init__(self, parent: Path | None, prefix: str) -> None:
@@ -150,7 +150,7 @@ class _ScratchFolderCreation:
         return self._folder
 
     def abandon(self) -> None:
-        """Delete the folder, which nobody uses, now or as soon as it is created."""
+        """Delete the folder now, or as soon as it is created, because the caller of :meth:`run` was cancelled."""
         self._is_abandoned = True
         if self._folder is not None:
             self._folder.cleanup()

@@ -45,7 +45,7 @@ class Settings(BaseModel):
     entra_tenant_id: str = Field(
         "", alias="ENTRA_TENANT_ID", description="Tenant whose Entra ID tokens `/workspace/api/keys` accepts."
     )
-    entra_audience: str = Field("", alias="ENTRA_AUDIENCE", description="`aud` that such a token must name.")
+    entra_audience: str = Field("", alias="ENTRA_AUDIENCE", description="`aud` that these Entra ID tokens must name.")
     entra_authority: str = Field(
         "https://login.microsoftonline.com",
         alias="ENTRA_AUTHORITY",
@@ -55,14 +55,16 @@ class Settings(BaseModel):
         "",
         alias="ENTRA_CONSOLE_CLIENT_ID",
         description="Client id of the app registration with which the web console signs people in; public. If empty, "
-        "the console has no such button.",
+        "the console has no button for this sign-in.",
     )
     kusto_uri: str = Field(
         "http://127.0.0.1:8088",
         alias="KUSTO_URI",
         description="The Data Explorer cluster, or the embedded endpoint (plain http is accepted on loopback only).",
     )
-    kusto_database: str = Field("Telemetry", alias="KUSTO_DATABASE", description="The database queried there.")
+    kusto_database: str = Field(
+        "Telemetry", alias="KUSTO_DATABASE", description="Database of the cluster or endpoint that queries read."
+    )
     max_at_work: int = Field(
         32,
         ge=1,
@@ -85,7 +87,9 @@ class Settings(BaseModel):
         "", alias="COSMOS_ENDPOINT", description="The Cosmos DB account's address; unused with embedded stores."
     )
     cosmos_database: str = Field(
-        "workspace", alias="COSMOS_DATABASE", description="The database there that holds the workspace's containers."
+        "workspace",
+        alias="COSMOS_DATABASE",
+        description="Database of the Cosmos DB account that holds the workspace's containers.",
     )
     data_store_accounts: str = Field(
         "",
@@ -95,7 +99,7 @@ class Settings(BaseModel):
     data_store_dns_suffix: str = Field(
         "documents.azure.com",
         alias="DATA_STORE_DNS_SUFFIX",
-        description="Suffix of the addresses of these accounts; differs in sovereign clouds.",
+        description="Suffix of the addresses of the data stores' accounts; differs in sovereign clouds.",
     )
     continuation_secret: str = Field(
         "",
@@ -117,12 +121,14 @@ class Settings(BaseModel):
     token_key: str = Field(
         "token-signing",
         alias="TOKEN_KEY",
-        description="Name of the P-256 key there that signs tokens; a new version signs one hour after it was created.",
+        description="Name of the P-256 key in the vault that signs tokens; a new version signs one hour after it was "
+        "created.",
     )
     checkpoint_key: str = Field(
         "checkpoint-signing",
         alias="CHECKPOINT_KEY",
-        description="Name of the P-256 key there that signs checkpoints with its first version, or `name/version`.",
+        description="Name of the P-256 key in the vault that signs checkpoints with its first version, or "
+        "`name/version`.",
     )
     public_url: str = Field(
         "",
@@ -192,9 +198,9 @@ class Settings(BaseModel):
         "",
         repr=False,
         alias="WEB_PUBSUB_ACCESS_KEY",
-        description="Access key of that service; if empty, the app uses its managed identity.",
+        description="Access key of the Web PubSub service; if empty, the app uses its managed identity.",
     )
-    web_pubsub_hub: str = Field("live", alias="WEB_PUBSUB_HUB", description="The hub there.")
+    web_pubsub_hub: str = Field("live", alias="WEB_PUBSUB_HUB", description="Hub of the Web PubSub service.")
     web_pubsub_identity: str = Field(
         "",
         alias="WEB_PUBSUB_IDENTITY",
@@ -319,13 +325,13 @@ class Settings(BaseModel):
         address = value.removesuffix("/")
         parts = urlsplit(address)
         if address and (parts.scheme not in {"http", "https"} or not parts.hostname or address != _get_origin(parts)):
-            raise ValueError("PUBLIC_URL must be scheme, host and port only, such as https://plant.example")
+            raise ValueError("PUBLIC_URL must be scheme, host and port in lower case, such as https://plant.example")
         return address
 
     @field_validator("continuation_secret", "webhook_secret_key")
     @classmethod
     def _remove_unresolved_reference(cls, value: str) -> str:
-        """Treat a Key Vault reference as a missing secret.
+        """Return an empty text if the setting contains a Key Vault reference instead of the secret.
 
         If Azure cannot read a secret, the setting contains the reference itself, whose text is easy to guess.
         """

@@ -9,7 +9,7 @@ _RFC_3339 = re.compile(r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(?:\.\d+)?([Zz]|[+-](\
 _MAX_HOURS, _MAX_MINUTES = "23", "59"
 
 LONGEST_SETBACK: Final = timedelta(hours=1)
-"""Time by which the clocks of hosts may be set back. Cursors by time read the records of this time again."""
+"""Longest time by which the clock of a host may be set back; cursors by time read the last hour's records again."""
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND: Final = timedelta(microseconds=1)
 _LENGTH_WITHOUT_ZONE: Final = len("2026-01-05T08:00:00.000000")

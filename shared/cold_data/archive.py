@@ -153,7 +153,7 @@ def _decode_event(event: HubEvent) -> ImpulseTexts:
         )
         message = unrouted.parse_if_json(event.body)
         reason = f"the event is not a valid telemetry message: {error}"[:500]
-        return to_impulse_texts(unrouted.build_impulse(IMPULSES_HUB, event, message, reason, ""))
+        return to_impulse_texts(unrouted.build_unrouted_impulse(IMPULSES_HUB, event, message, reason, ""))
 
 
 def _is_same_batch(one: BlobSummary, other: BlobSummary) -> bool:

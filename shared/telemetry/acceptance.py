@@ -1,4 +1,4 @@
-"""Validation of telemetry that callers post for a connection, its conversion to Event Hub messages, and traced sending.
+"""Validation of telemetry that callers post for a connection, its conversion to hub messages, and their sending.
 
 The rules come from the credential, which may be bound to connections, and from the workspace's telemetry policy.
 """
@@ -18,7 +18,7 @@ from shared.telemetry.layout import DEFAULT_LAYOUT, MessageLayout, layout_from_s
 from shared.telemetry.message_parser import AcceptedMessage, build_field_error, parse_lines, parse_messages
 from shared.telemetry.models import TELEMETRY_HUB, HubMessage
 from shared.telemetry.ports import CurrentCatalog, EventSender, RequireSpace
-from shared.telemetry.properties import HTTP, build_properties
+from shared.telemetry.properties import HTTP, build_application_properties
 
 _MAX_LISTED = 100
 
@@ -42,7 +42,7 @@ def check_connection_allowed(policy: TelemetryPolicy, binding: TelemetryBinding 
         raise WorkspaceError(Kind.FORBIDDEN, "BOUND_KEY_REQUIRED", detail)
 
 
-def check_messages(
+def check_devices_and_timestamps(
     messages: Sequence[AcceptedMessage],
     connection: Connection,
     policy: TelemetryPolicy,
@@ -58,11 +58,11 @@ def check_messages(
         policy: telemetry policy of the workspace.
         binding: connections and devices to which the credential is limited; None if unlimited.
         received_at: time at which the service received the messages.
-        errors: errors of other messages in the request, which the raised error lists, too.
+        errors: errors of other messages in the request; if there are any, an error is raised that also lists them.
 
     Raises:
-        WorkspaceError: FORBIDDEN ``DEVICE_NOT_ALLOWED``; INVALID naming at most 100 messages whose timestamp is too far
-            in the future or whose device the connection does not declare.
+        WorkspaceError: FORBIDDEN ``DEVICE_NOT_ALLOWED``; INVALID with ``errors``, and naming at most 100 messages whose
+            timestamp is too far in the future or whose device the connection does not declare.
     """
     if binding is not None:
         binding.check_devices(((message.place, message.device_id) for message in messages), connection.lookup)
@@ -128,7 +128,7 @@ class TelemetryService:
             Number of accepted messages.
 
         Raises:
-            WorkspaceError: the same errors as ``parse_messages`` and ``check_messages``; NOT_FOUND
+            WorkspaceError: the same errors as ``parse_messages`` and ``check_devices_and_timestamps``; NOT_FOUND
                 ``CONNECTION_NOT_FOUND``; CONFLICT ``CONNECTION_DISABLED``; STORAGE_FULL ``STORAGE_FULL``; errors of the
                 sender. After STORAGE_FULL and errors of the sender, the caller can safely send the same
                 messages again.
@@ -162,7 +162,9 @@ class TelemetryService:
                 raise WorkspaceError(Kind.NOT_FOUND, "CONNECTION_NOT_FOUND", detail)
             errors: list[FieldError] = []
             messages = parse(layout_from_source(stored.value.source), errors)
-            check_messages(messages, stored.value, catalog.policies.telemetry, binding, received_at, errors)
+            check_devices_and_timestamps(
+                messages, stored.value, catalog.policies.telemetry, binding, received_at, errors
+            )
             return build_hub_messages(stored.value, messages, received_at, self._runtime)
 
         converted = await self._runtime.run_in_thread_if_large(size, convert_messages)
@@ -201,7 +203,7 @@ def build_hub_messages(
         HubMessage(
             message.payload,
             connection.lookup,
-            build_properties(
+            build_application_properties(
                 connection.lookup,
                 message.timestamp or received_at,
                 message.message_id or str(runtime.new_uuid()),

@@ -69,16 +69,16 @@ def encode_impulse(impulse: Impulse, payload: bytes | None = None) -> bytes:
 def encode_impulse_from_texts(
     message_id: str, timestamp: str, device_id: str, connection: str, surfaces: tuple[str, ...], payload: bytes
 ) -> bytes:
-    """Serialise an impulse without headers, given as texts; the result equals the result of :func:`encode_impulse`.
+    """Serialise an impulse without headers from the texts of its parts, with the same result as :func:`encode_impulse`.
 
     Args:
         message_id: as in :class:`Impulse`.
-        timestamp: time of measurement as RFC 3339 text in the form that this service writes.
+        timestamp: time of measurement, as :func:`format_rfc3339` writes it.
         device_id: as in :class:`Impulse`.
         connection: as in :class:`Impulse`.
         surfaces: as in :class:`Impulse`.
-        payload: the payload as compact JSON text; :func:`is_payload_shallow` must be true for it, or the payload of an
-            earlier impulse.
+        payload: the payload as compact JSON text; it must satisfy :func:`is_payload_shallow`, or be the payload of an
+            impulse that was encoded before.
 
     Raises:
         ValueError: if an id cannot be represented in JSON.
@@ -88,7 +88,7 @@ def encode_impulse_from_texts(
 
 
 def is_payload_shallow(payload: bytes) -> bool:
-    """Return True if a payload's JSON text has so few brackets that it cannot be nested too deeply."""
+    """Return True if a payload's JSON text has so few brackets that it cannot be nested too deeply for the parser."""
     return payload.count(b"{") + payload.count(b"[") <= _SHALLOW
 
 
@@ -174,7 +174,7 @@ _read_cached_common = lru_cache(maxsize=1024)(_read_shared_properties)
 
 
 def to_impulse_texts(impulse: Impulse) -> ImpulseTexts:
-    """Serialise the headers, the surfaces and the payload of an impulse (normalised telemetry message)."""
+    """Convert an impulse to texts: serialise its headers, surfaces and payload as JSON."""
     return ImpulseTexts(
         impulse.message_id,
         to_microseconds(impulse.timestamp),

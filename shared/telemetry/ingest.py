@@ -35,14 +35,16 @@ from shared.telemetry.signals import has_type_mismatch
 from shared.timestamps import is_canonical_timestamp
 
 _LONGEST_PAYLOAD = 300_000
-"""Size in bytes up to which an impulse is certainly small enough for the hub; accepted messages are smaller."""
+"""Size in bytes of a payload up to which its impulse certainly fits into the hub; accepted payloads are smaller."""
 
 _HOUR = slice(11, 13)
 _END_OF_DAY = "24"
 
 
 def encode_accepted_event(event: HubEvent, route: Route) -> bytes | None:
-    """Return the impulse (telemetry message) of an event as JSON text; None if only ``to_impulse`` can convert it.
+    """Convert an event that this service accepted over HTTP or from a simulator to the JSON text of its impulse.
+
+    Return None if only ``to_impulse`` can convert the event.
 
     Args:
         event: event whose body is a JSON object.
@@ -90,7 +92,15 @@ class _ProcessedEvent(NamedTuple):
 
 
 class TelemetryIngestor:
-    """Converts hub events to impulses (normalised telemetry messages); processing the same events again is safe."""
+    """Converts hub events to impulses (normalised telemetry messages); processing the same events again is safe.
+
+    Args:
+        catalog: function that returns the current workspace catalog.
+        sender: sends the impulses to their hub.
+        states: store of the status and the message counts of connections.
+        on_status: called each time the status of a connection has changed.
+        runtime: clock, randomness and threads.
+    """
 
     def __init__(
         self,
@@ -116,7 +126,7 @@ class TelemetryIngestor:
         batch. A redelivered event gives the same message and is not counted again.
 
         Args:
-            source: ``telemetry``, or ``hub/consumerGroup`` for a separate Event Hub.
+            source: ``telemetry`` for the common hub, or ``hub/consumerGroup`` for the Event Hub of a connection.
             events: batch whose sequence numbers ascend in each partition.
 
         Raises:
@@ -213,7 +223,7 @@ def _encode_within_limit(impulse: Impulse, payload: bytes | None = None) -> byte
 
 def _build_unrouted_event(source: str, event: HubEvent, message: Any, reason: str, claimed_by: str) -> _ProcessedEvent:
     try:
-        impulse = unrouted.build_impulse(source, event, message, reason, claimed_by)
+        impulse = unrouted.build_unrouted_impulse(source, event, message, reason, claimed_by)
         texts: tuple[bytes, ...] = (_encode_within_limit(impulse),)
     except ValueError:
         texts = tuple(

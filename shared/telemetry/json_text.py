@@ -31,7 +31,7 @@ def parse(text: bytes) -> Any:
         value = json.loads(
             text, parse_int=parse_integer, parse_float=_parse_finite_number, parse_constant=_reject_non_json_constant
         )
-        _serialise(value)
+        _serialise_unchecked(value)
     except RecursionError:
         raise ValueError("the JSON text is nested too deeply") from None
     return value
@@ -55,7 +55,7 @@ def serialise(value: Any) -> bytes:
     return text
 
 
-def _serialise(value: Any) -> bytes:
+def _serialise_unchecked(value: Any) -> bytes:
     try:
         return orjson.dumps(value, default=long_integer_to_json)
     except TypeError:

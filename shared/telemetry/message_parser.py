@@ -16,12 +16,12 @@ MAX_LINES = 5_000
 """Maximum number of messages in one request in NDJSON form."""
 
 MAX_LINES_CONTAINERS = 1_000_000
-"""Maximum number of arrays and objects in all lines of a request; a line has at most as many as a JSON body."""
+"""Maximum number of arrays and objects in all lines of a request. A single line has the lower limit of a JSON body."""
 
 MAX_MESSAGE_BYTES = 256 * 1024
 _MAX_LINES_WITH_EMPTY = 2 * MAX_LINES
 _MAX_LINE_BYTES = 4 * MAX_MESSAGE_BYTES
-"""Maximum length of a line before it is parsed, as of a JSON body; spaces and escapes make it longer."""
+"""Maximum length of a line before it is parsed; spaces and escapes can make a line longer than its message."""
 
 _MAX_LINE_ERRORS = 100
 _BATCH_PROPERTY = "metrics"
@@ -161,10 +161,10 @@ def _reject_wrapped_batch(body: object, layout: MessageLayout) -> None:
 
 
 def _find_wrapped_batch_error(body: object, layout: MessageLayout) -> str:
-    """Return an error text for a batch of Telegraf (``{"metrics": [...]}``), which is an object; else "".
+    """Return the error text if a body is a batch of Telegraf, the object ``{"metrics": [...]}``; else return "".
 
-    It would be stored as one message with the time of receipt, and the times in the array would become payload. Any
-    other object is a message.
+    The batch would be stored as one message with the time of receipt, and the times in its array would become payload.
+    Any other object is a message.
     """
     if not isinstance(body, dict) or body.keys() != {_BATCH_PROPERTY}:
         return ""

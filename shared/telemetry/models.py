@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 TELEMETRY_HUB = "telemetry"
 IMPULSES_HUB = "impulses"
 UNROUTED = "_unrouted"
-"""Connection id of events that match no connection; they are archived and counted, but not in the query table."""
+"""Connection of events that are invalid or match no connection; they are archived and counted, but not queryable."""
 
 
 class HubMessage(NamedTuple):

@@ -20,13 +20,13 @@ _DERIVED_ID_CHARACTERS = 32
 
 
 def to_impulse(source: str, event: HubEvent, route: Route, message: dict[str, Any]) -> Impulse:
-    """Convert a hub event to an impulse (normalised telemetry message); each delivery gives the same impulse.
+    """Convert a hub event to an impulse (normalised telemetry message); each delivery of the event gives the same one.
 
     The event's application properties take precedence over JSON Pointers of the connection. Values that these pointers
     select are removed from the message; the remaining properties are the payload.
 
     Args:
-        source: name of the hub that the event comes from.
+        source: ``telemetry`` for the common hub, or ``hub/consumerGroup`` for the Event Hub of a connection.
         event: event to convert.
         route: connection to which the event belongs.
         message: JSON body of the event; extracted values are removed from it, unless the call fails.
@@ -40,7 +40,7 @@ def to_impulse(source: str, event: HubEvent, route: Route, message: dict[str, An
     message_id = _read_id(event, MESSAGE_ID, message, layout.message_id, extracted)
     device_id = _read_id(event, DEVICE_ID, message, layout.device_id, extracted)
     impulse = Impulse(
-        message_id=build_event_id(source, event) if message_id is None else message_id,
+        message_id=build_message_id_from_position(source, event) if message_id is None else message_id,
         timestamp=event.enqueued_at if timestamp is None else timestamp,
         connection=route.connection,
         surfaces=route.surfaces,
@@ -53,8 +53,8 @@ def to_impulse(source: str, event: HubEvent, route: Route, message: dict[str, An
     return impulse
 
 
-def build_event_id(source: str, event: HubEvent) -> str:
-    """Build an id for a message without an id, from the hub, partition and sequence number of its event."""
+def build_message_id_from_position(source: str, event: HubEvent) -> str:
+    """Build an id for a message without an id from the position of its event: hub, partition and sequence number."""
     position = f"{event.partition}-{event.sequence_number}"
     return position if source == TELEMETRY_HUB else f"{source.partition('/')[0]}-{position}"
 

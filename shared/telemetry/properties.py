@@ -19,10 +19,13 @@ _NO_HEADERS: Mapping[str, str] = MappingProxyType({})
 _EXTRACTED = frozenset({CONNECTION_LOOKUP, TIMESTAMP, MESSAGE_ID, DEVICE_ID, ACCEPTED_BY})
 
 
-def build_properties(
+def build_application_properties(
     connection: str, timestamp: datetime, message_id: str, device_id: str, accepted_by: str
 ) -> dict[str, str]:
-    """Build the application properties (ids, timestamp) of a hub message, whose body contains only the payload."""
+    """Build the application properties (ids, timestamp) of a hub message, whose body contains only the payload.
+
+    ``accepted_by`` is ``HTTP`` or ``SIMULATOR``: the part of this service that accepted the message.
+    """
     return {
         CONNECTION_LOOKUP: connection,
         TIMESTAMP: format_rfc3339(timestamp),

@@ -38,7 +38,7 @@ class Route:
 
 
 class ConnectionRouter:
-    """Finds the connection of a hub event; if several match, the first by lookup (id in URLs) in alphabetical order.
+    """Finds the connection of a hub event; if several match, the first in alphabetical order of lookups (ids in URLs).
 
     Args:
         catalog: workspace catalog with the connections.
@@ -67,10 +67,10 @@ class ConnectionRouter:
         return route is not None and route.enabled
 
     def find_route(self, source: str, event: HubEvent, message: Any) -> Route | None:
-        """Find the connection of a hub event; None if the event matches no connection.
+        """Return the route to the connection of a hub event; None if the event matches no connection.
 
         Args:
-            source: ``telemetry``, or ``hub/consumerGroup`` for a separate Event Hub.
+            source: ``telemetry`` for the common hub, or ``hub/consumerGroup`` for the Event Hub of a connection.
             event: event whose connection is wanted.
             message: body of the event as JSON value; only an object can contain a device id.
         """

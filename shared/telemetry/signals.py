@@ -134,7 +134,7 @@ def infer_signals(payloads: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]
                 fields[pointer] = _Field()
             fields[pointer].add(value)
     usual = sorted(fields, key=lambda pointer: (-fields[pointer].types.total(), pointer))
-    selected = [pointer for pointer in usual if _is_valid_pointer(pointer)][:MAX_SIGNALS]
+    selected = [pointer for pointer in usual if _has_valid_length(pointer)][:MAX_SIGNALS]
     names = _build_signal_names(selected)
     return [
         _describe_signal(names[pointer], pointer, fields[pointer], len(payloads))
@@ -165,7 +165,7 @@ def _find_signal_type(value: Any) -> SignalType:
     return SignalType.DATETIME if is_datetime(value) else SignalType.STRING
 
 
-def _is_valid_pointer(pointer: Pointer) -> bool:
+def _has_valid_length(pointer: Pointer) -> bool:
     return len(format_pointer(pointer)) <= MAX_POINTER
 
 

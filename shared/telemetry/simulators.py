@@ -36,7 +36,7 @@ from shared.observability.logs import fields, get_logger
 from shared.telemetry.json_text import serialise
 from shared.telemetry.models import TELEMETRY_HUB, HubMessage
 from shared.telemetry.ports import CurrentCatalog, EventSender
-from shared.telemetry.properties import SIMULATOR, build_properties
+from shared.telemetry.properties import SIMULATOR, build_application_properties
 
 _MASK_32 = 2**32 - 1
 SPAN = 2**20
@@ -49,7 +49,7 @@ _GOLDEN = (math.sqrt(5) - 1) / 2
 
 
 def derive_stream_key(*parts: object) -> bytes:
-    """Derive the key of a stream of random numbers from its name; different names give independent streams."""
+    """Derive the key of a stream of random numbers from the parts of its name; other names give independent streams."""
     return blake2b("\x1f".join(map(str, parts)).encode(), digest_size=16).digest()
 
 
@@ -153,8 +153,7 @@ def build_generator(variable: Variable, seed: int, device: int) -> Generator:
     Args:
         variable: declaration of the variable.
         seed: seed of the simulator; the same seed gives the same values.
-        device: number of the device, from 1. Periodic variables are shifted in time for other devices, so that devices
-            differ.
+        device: number of the device, from 1. It shifts periodic variables in time, so that devices differ.
 
     Raises:
         ValueError: if the weights of a choice do not fit its values.
@@ -247,14 +246,14 @@ def _build_walk_generator(variable: RandomWalkVariable, seed: int, device: int) 
 def _build_choice_generator(variable: ChoiceVariable, key: bytes) -> Generator:
     weights = variable.weights or (1.0,) * len(variable.values)
     if len(weights) != len(variable.values) or min(weights) < 0 or not 0 < sum(weights) < math.inf:
-        raise ValueError(f"variable {variable.name}: must have one weight of 0 or more for each value, and one above 0")
+        raise ValueError(f"variable {variable.name}: needs one weight of 0 or more per value, and at least one above 0")
     bounds = list(accumulate(weights))
     last = len(bounds) - 1
     return lambda tick: variable.values[min(bisect_right(bounds, draw_uniform(key, tick.number) * bounds[-1]), last)]
 
 
 FILL_MS = 10_000
-"""Milliseconds before now for which messages are sent later, after a start or a gap."""
+"""Maximum age in milliseconds of missed messages that are sent after a start or a gap."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _LOGGER = get_logger("telemetry.simulators")
@@ -301,7 +300,7 @@ class SimulatedConnection:
             yield HubMessage(
                 serialise({name: value(tick) for name, value in variables}),
                 self._lookup,
-                build_properties(self._lookup, timestamp, message_id, device_id, SIMULATOR),
+                build_application_properties(self._lookup, timestamp, message_id, device_id, SIMULATOR),
             )
 
 

@@ -12,7 +12,7 @@ from shared.timestamps import parse_rfc3339
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECONDS: Final = {TimestampFormat.EPOCH_SECONDS: 1_000_000, TimestampFormat.EPOCH_MILLISECONDS: 1_000}
 _MAX_AS_MILLISECONDS: Final = 253_402_300_800_000 * 1_000_000
-"""Milliseconds of the end of the year 9999, read as seconds, in microseconds."""
+"""Largest time in microseconds that can result if valid epoch milliseconds are misread as seconds."""
 
 # The longest time within the years 1 to 9999 has 15 digits before the point.
 _DECIMAL: Final = re.compile(r"-?[0-9]{1,20}(\.[0-9]{1,20})?", re.ASCII)

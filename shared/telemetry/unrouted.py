@@ -9,7 +9,7 @@ from typing import Any
 
 from shared.telemetry.json_text import parse
 from shared.telemetry.models import UNROUTED, HubEvent, Impulse
-from shared.telemetry.normalisation import build_event_id
+from shared.telemetry.normalisation import build_message_id_from_position
 from shared.telemetry.properties import DEVICE_ID
 
 REASON = "x-unrouted-reason"
@@ -18,16 +18,16 @@ ENCODING = "x-raw-encoding"
 PART = "x-raw-part"
 
 PART_BYTES = 256 * 1024
-"""Size in bytes of the parts of an event that is too large for one message; a part fits in any encoding."""
+"""Size in bytes of the parts of an event that is too large for one message; base64 makes a part a third larger."""
 
 
-def build_impulse(source: str, event: HubEvent, message: Any, reason: str, claimed_by: str) -> Impulse:
+def build_unrouted_impulse(source: str, event: HubEvent, message: Any, reason: str, claimed_by: str) -> Impulse:
     """Build the ``_unrouted`` impulse (telemetry message) of an event that has no valid message or connection.
 
     The payload is the event's JSON object; a body that is not an object is stored as text or base64 under ``raw``.
 
     Args:
-        source: name of the hub that the event comes from.
+        source: hub of the event: ``telemetry``, ``impulses``, or ``hub/consumerGroup`` for the hub of a connection.
         event: the hub event.
         message: body of the event as JSON value; None if the body is not JSON.
         reason: text that says why the event is unrouted; becomes a header.
@@ -54,7 +54,7 @@ def _build_impulse_from_payload(
     source: str, event: HubEvent, headers: dict[str, str], payload: dict[str, Any], suffix: str = ""
 ) -> Impulse:
     return Impulse(
-        message_id=build_event_id(source, event) + suffix,
+        message_id=build_message_id_from_position(source, event) + suffix,
         timestamp=event.enqueued_at,
         connection=UNROUTED,
         surfaces=(),

@@ -16,7 +16,7 @@ from shared.telemetry.acceptance import (
     InstrumentedSender,
     TelemetryService,
     check_connection_allowed,
-    check_messages,
+    check_devices_and_timestamps,
     to_hub_messages,
 )
 from shared.telemetry.json_text import parse
@@ -320,12 +320,12 @@ def test_the_policy_can_require_bound_credentials() -> None:
 def test_timestamps_far_in_the_future_are_rejected(seconds: int) -> None:
     """A timestamp may be in the future by at most the seconds in the policy."""
     policy = TelemetryPolicy.model_validate({"maxAheadSeconds": seconds})
-    check_messages(
+    check_devices_and_timestamps(
         [build_message(seconds_ahead=seconds), build_message(seconds_ahead=-1e9)], STRICT_RIG, policy, None, NOW
     )
     late = [build_message("[0]"), build_message("[1]", seconds_ahead=seconds + 0.001)]
     with pytest.raises(WorkspaceError) as caught:
-        check_messages(late, STRICT_RIG, policy, None, NOW)
+        check_devices_and_timestamps(late, STRICT_RIG, policy, None, NOW)
     assert caught.value.kind is Kind.INVALID
     assert [error["field"] for error in caught.value.members["errors"]] == ["[1].timestamp"]  # type: ignore[attr-defined]
 
@@ -333,11 +333,11 @@ def test_timestamps_far_in_the_future_are_rejected(seconds: int) -> None:
 def test_the_policy_can_require_declared_devices() -> None:
     """If the policy requires declared devices, undeclared devices are rejected, unless the connection declares none."""
     strict = TelemetryPolicy.model_validate({"requireDeclaredDevices": True})
-    check_messages([build_message(device="other")], STRICT_RIG, DEFAULT, None, NOW)
-    check_messages([build_message(device="rig-1")], STRICT_RIG, strict, None, NOW)
-    check_messages([build_message(device="other")], build_connection("free"), strict, None, NOW)
+    check_devices_and_timestamps([build_message(device="other")], STRICT_RIG, DEFAULT, None, NOW)
+    check_devices_and_timestamps([build_message(device="rig-1")], STRICT_RIG, strict, None, NOW)
+    check_devices_and_timestamps([build_message(device="other")], build_connection("free"), strict, None, NOW)
     with pytest.raises(WorkspaceError, match="is not declared"):
-        check_messages([build_message(device="other")], STRICT_RIG, strict, None, NOW)
+        check_devices_and_timestamps([build_message(device="other")], STRICT_RIG, strict, None, NOW)
 
 
 def test_the_error_about_an_undeclared_device_names_the_field_of_the_device_id() -> None:
@@ -353,15 +353,17 @@ def test_the_error_about_an_undeclared_device_names_the_field_of_the_device_id()
         (pointed, [build_message("[0]", device="other")], ["[0].meta.device"]),
     ):
         with pytest.raises(WorkspaceError) as caught:
-            check_messages(messages, connection, strict, None, NOW)
+            check_devices_and_timestamps(messages, connection, strict, None, NOW)
         assert [error["field"] for error in caught.value.members["errors"]] == expected  # type: ignore[attr-defined]
 
 
 def test_a_message_without_a_device_has_the_lookup_as_device() -> None:
     """If a message has no device id, the credential's list of devices must contain the connection's lookup."""
-    check_messages([build_message()], STRICT_RIG, DEFAULT, TelemetryBinding(("rig",), ("rig",)), NOW)
+    check_devices_and_timestamps([build_message()], STRICT_RIG, DEFAULT, TelemetryBinding(("rig",), ("rig",)), NOW)
     with pytest.raises(WorkspaceError) as caught:
-        check_messages([build_message("line 7")], STRICT_RIG, DEFAULT, TelemetryBinding(("rig",), ("x",)), NOW)
+        check_devices_and_timestamps(
+            [build_message("line 7")], STRICT_RIG, DEFAULT, TelemetryBinding(("rig",), ("x",)), NOW
+        )
     assert caught.value.members["field"] == "line 7"
 
 
@@ -369,14 +371,14 @@ def test_the_number_of_errors_is_limited() -> None:
     """At most 100 errors of a request are listed."""
     late = [build_message(f"[{number}]", seconds_ahead=1e6) for number in range(500)]
     with pytest.raises(WorkspaceError) as caught:
-        check_messages(late, STRICT_RIG, DEFAULT, None, NOW)
+        check_devices_and_timestamps(late, STRICT_RIG, DEFAULT, None, NOW)
     assert len(caught.value.members["errors"]) == 100  # type: ignore[arg-type]
 
 
 def test_invalid_messages_and_broken_rules_are_listed_together() -> None:
     """The reply lists both the messages that cannot be parsed and those that break a rule."""
     with pytest.raises(WorkspaceError) as caught:
-        check_messages(
+        check_devices_and_timestamps(
             [build_message("[0]", seconds_ahead=1e6)], STRICT_RIG, DEFAULT, None, NOW, [FieldError("[1].x", "is wrong")]
         )
     errors = caught.value.members["errors"]

@@ -19,7 +19,7 @@ from shared.telemetry.ingest import TelemetryIngestor, encode_accepted_event
 from shared.telemetry.json_text import parse, serialise
 from shared.telemetry.models import HubEvent, Impulse
 from shared.telemetry.normalisation import to_impulse
-from shared.telemetry.properties import HTTP, build_properties
+from shared.telemetry.properties import HTTP, build_application_properties
 from shared.telemetry.routing import ConnectionRouter
 from shared.text_formats.large_json import LongInteger
 from tests.unit.shared.telemetry.fakes import (
@@ -314,7 +314,7 @@ TEXTS = st.text(min_size=1, max_size=300)
 
 def build_accepted_event(body: bytes, **changes: str) -> HubEvent:
     """Return an event that this service has accepted, with changed properties."""
-    return HubEvent(body, "0", 7, AT, build_properties("rig", AT, "m-1", "d-1", HTTP) | changes, "", "rig")
+    return HubEvent(body, "0", 7, AT, build_application_properties("rig", AT, "m-1", "d-1", HTTP) | changes, "", "rig")
 
 
 def encode_with_general_conversion(event: HubEvent) -> bytes:
@@ -336,7 +336,7 @@ def test_the_fast_and_the_general_conversion_agree(
     payload: dict[str, object], at: datetime, message_id: str, device_id: str
 ) -> None:
     """If the fast conversion supports an event, it gives the same text as the general conversion."""
-    properties = build_properties("rig", at, message_id, device_id, HTTP)
+    properties = build_application_properties("rig", at, message_id, device_id, HTTP)
     event = HubEvent(serialise(payload), "0", 7, AT, properties, "", "rig")
     text = encode_with_fast_conversion(event)
     assert text is None or text == encode_with_general_conversion(event)

@@ -6,7 +6,7 @@ import pytest
 
 from shared.catalog.models import Source
 from shared.telemetry.layout import layout_from_source
-from shared.telemetry.normalisation import build_event_id, derive_message_id, to_impulse
+from shared.telemetry.normalisation import build_message_id_from_position, derive_message_id, to_impulse
 from shared.telemetry.routing import Route
 from tests.unit.shared.telemetry.fakes import MOMENT, build_event
 
@@ -54,7 +54,7 @@ def test_a_message_with_an_invalid_value_is_stored_completely(message: dict[str,
 @pytest.mark.parametrize(("hub", "message_id"), [("telemetry", "0-7"), ("press", "press-0-7"), ("a/b", "a-0-7")])
 def test_derived_ids_of_different_hubs_differ(hub: str, message_id: str) -> None:
     """A message id that is derived from an event's position also contains the hub, because positions repeat."""
-    assert build_event_id(hub, build_event(b"", 7)) == message_id
+    assert build_message_id_from_position(hub, build_event(b"", 7)) == message_id
 
 
 def test_a_derived_id_depends_on_the_content() -> None:

@@ -2,9 +2,14 @@
 
 from datetime import UTC, datetime
 
-from shared.telemetry.properties import HTTP, build_properties, is_accepted_by_service, select_impulse_headers
+from shared.telemetry.properties import (
+    HTTP,
+    build_application_properties,
+    is_accepted_by_service,
+    select_impulse_headers,
+)
 
-PROPERTIES = build_properties("rig", datetime(2026, 1, 1, tzinfo=UTC), "m-1", "rig-1", HTTP)
+PROPERTIES = build_application_properties("rig", datetime(2026, 1, 1, tzinfo=UTC), "m-1", "rig-1", HTTP)
 
 
 def test_properties_name_connection_time_and_ids() -> None:

@@ -11,7 +11,7 @@ from shared.telemetry.unrouted import (
     PART,
     PART_BYTES,
     REASON,
-    build_impulse,
+    build_unrouted_impulse,
     parse_if_json,
     split_into_unrouted_impulses,
 )
@@ -20,7 +20,7 @@ from tests.unit.shared.telemetry.fakes import build_event
 
 def test_an_unrouted_object_is_stored_unchanged() -> None:
     """An unrouted JSON object is stored unchanged; headers contain the reason and the connection in the event."""
-    impulse = build_impulse("telemetry", build_event(b"", line="3"), {"a": 1}, "no device", "rig")
+    impulse = build_unrouted_impulse("telemetry", build_event(b"", line="3"), {"a": 1}, "no device", "rig")
     assert (impulse.connection, impulse.payload) == ("_unrouted", {"a": 1})
     assert impulse.headers == {"line": "3", REASON: "no device", CLAIMED_BY: "rig"}
 
@@ -31,7 +31,7 @@ def test_an_unrouted_object_is_stored_unchanged() -> None:
 )
 def test_a_body_that_is_not_json_is_stored_as_text(body: bytes, encoding: str, raw: str) -> None:
     """A body that is not JSON is stored without loss, as text or, if it is not UTF-8, as base64."""
-    impulse = build_impulse("telemetry", build_event(body), parse_if_json(body), "not an object", "")
+    impulse = build_unrouted_impulse("telemetry", build_event(body), parse_if_json(body), "not an object", "")
     assert (impulse.payload, impulse.headers[ENCODING]) == ({"raw": raw}, encoding)
     assert CLAIMED_BY not in impulse.headers
 
@@ -42,7 +42,7 @@ def test_a_body_that_is_not_json_is_stored_as_text(body: bytes, encoding: str, r
 )
 def test_the_device_id_of_iot_hub_has_priority(properties: dict[str, str], device: str, expected: str) -> None:
     """The device id from IoT Hub, which cannot be forged, has priority over the id in the properties."""
-    impulse = build_impulse("telemetry", build_event(b"", 1, device=device, **properties), {}, "x", "")
+    impulse = build_unrouted_impulse("telemetry", build_event(b"", 1, device=device, **properties), {}, "x", "")
     assert impulse.device_id == expected
 
 

@@ -186,7 +186,7 @@ class Compaction:
     async def run(self, at: datetime) -> int:
         """Merge the blobs of due hours, delete blobs that were merged earlier, and return the number of merged hours.
 
-        An hour that cannot be merged is logged and remains unchanged.
+        ``at`` is the current time. An hour that cannot be merged is logged and remains unchanged.
 
         Raises:
             WorkspaceError: UNAVAILABLE ``BLOB_STORE_UNAVAILABLE``.

@@ -47,9 +47,9 @@ ROW_ORDER = 'timestamp, "partition", "sequence"'
 
 
 def build_rows_query(source: str, columns: Sequence[str], *, overlapping: bool) -> str:
-    """Build the SQL query that reads columns of archived rows.
+    """Build the SQL query that reads columns of archived rows from ``source``, a table or a table function.
 
-    ``overlapping`` is True if a row can occur in several blobs; the query then returns such a row once.
+    ``overlapping`` is True if a row can occur in several blobs; the query then returns each row once.
     """
     named = ", ".join(f'"{name}"' for name in columns)
     query = f"SELECT {named} FROM {source}"  # noqa: S608  constant names
@@ -57,13 +57,17 @@ def build_rows_query(source: str, columns: Sequence[str], *, overlapping: bool) 
 
 
 def build_repeated_ids_query(files: Sequence[Path]) -> str:
-    """Build the SQL query for the hashes of message ids that occur in more than one row of the files."""
+    """Build the SQL query for the hashes (column ``h``) of the message ids that occur in several rows of the files."""
     found = f"SELECT hash(message_id) AS h FROM {build_parquet_source(files)}"  # noqa: S608  constant names
     return f"SELECT h FROM ({found}) GROUP BY h HAVING count(*) > 1"  # noqa: S608  as above
 
 
 def build_rows_with_ids_query(files: Sequence[Path], table: str) -> str:
-    """Build the SQL query for the rows whose message id has one of the hashes in column ``h`` of a table."""
+    """Build the SQL query for the rows of files whose message id has one of the hashes in column ``h`` of a table.
+
+    Its columns are the message id, partition and sequence number, and ``enqueued`` and ``happened`` (enqueued time and
+    timestamp in microseconds since 1970).
+    """
     instants = "epoch_us(enqueued_at) AS enqueued, epoch_us(timestamp) AS happened"
     return (
         f'SELECT * FROM (SELECT DISTINCT message_id, "partition", "sequence", {instants} '  # noqa: S608  constant names

@@ -184,7 +184,10 @@ class LongTextSpill:
         self._has_table = True
 
     def _iterate_row_ranges(self, batch: "pa.RecordBatch") -> Iterator[tuple[int, int]]:
-        """Yield ranges of rows whose texts have a limited total size; a single long row may exceed the limit."""
+        """Yield ranges of rows (first row, row after the last) whose texts have a limited total size.
+
+        A single long row may exceed the limit.
+        """
         first, size = 0, 0
         for number, its in enumerate(self._measure_row_sizes(batch)):
             if size + its > BATCH_BYTES and number > first:

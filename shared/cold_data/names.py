@@ -61,9 +61,9 @@ def folder_from_name(name: str) -> str:
 
 
 def build_batch_name(sequence_range: SequenceRange) -> str:
-    """Return the name of the blob for a batch of events, below its hour's folder.
+    """Return the name of the blob for a batch of events, relative to the folder of its hour.
 
-    A batch that is sent again has the same name.
+    If a batch is sent again, its name is the same.
     """
     partition = _escape_partition(sequence_range.partition)
     return f"{partition}-{sequence_range.first:0{_SEQUENCE}d}-{sequence_range.last:0{_SEQUENCE}d}.parquet"
@@ -80,7 +80,10 @@ def build_batch_name_after_hub_reset(name: str, enqueued: int) -> str:
 
 
 def build_merged_name(sources: list[str]) -> str:
-    """Return the name of a merged blob in its hour's folder; it sorts after the names of the replaced blobs."""
+    """Return the name, relative to the folder of the hour, of the blob that merges the blobs ``sources``.
+
+    The name sorts after the names of these blobs.
+    """
     generation = 1 + max((int(source.split("-")[1]) for source in sources if is_merged_blob(source)), default=0)
     digest = hashlib.sha256("\n".join(sorted(sources)).encode()).hexdigest()[:32]
     return f"merged-{generation:06d}-{digest}.parquet"

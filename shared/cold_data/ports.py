@@ -108,7 +108,7 @@ class BlobStore(Protocol):
     async def create_upload_link(self, name: str, expires_at: datetime) -> str:
         """Return a URL to which anyone can upload the blob until the URL expires.
 
-        The URL takes requests of Azure Blob Storage: Put Blob, or Put Block, Get Block List and Put Block List.
+        The URL accepts requests of Azure Blob Storage: Put Blob, or Put Block, Get Block List and Put Block List.
         A request that uploads a whole file has the headers :data:`UPLOAD_HEADERS`.
 
         Args:

@@ -96,7 +96,7 @@ class DuplicateFinder:
         Rows after the block, which ends at ``until``, are not added.
         """
         self._execute_query(
-            f'INSERT INTO {TABLE} SELECT "partition", "sequence", enqueued FROM (SELECT *, '  # noqa: S608  constant namess
+            f'INSERT INTO {TABLE} SELECT "partition", "sequence", enqueued FROM (SELECT *, '  # noqa: S608  constant names
             'row_number() OVER (PARTITION BY message_id ORDER BY enqueued, "partition", "sequence") AS nth, '
             "max(enqueued) OVER by_id - min(enqueued) OVER by_id AS spread "
             "FROM suspects WINDOW by_id AS (PARTITION BY message_id)) "
@@ -106,7 +106,7 @@ class DuplicateFinder:
     def _add_duplicates_beyond_a_day(self, until: int) -> None:
         """Add the duplicates of ids whose messages span over a day: those within a day after an original message."""
         rows = self._execute_query(
-            'SELECT message_id, enqueued, "partition", "sequence", happened FROM suspects '  # noqa: S608  constant namess
+            'SELECT message_id, enqueued, "partition", "sequence", happened FROM suspects '  # noqa: S608  constant names
             "WHERE message_id IN (SELECT message_id FROM suspects GROUP BY message_id "
             f"HAVING max(enqueued) - min(enqueued) > {DUPLICATE_WINDOW}) ORDER BY ALL"
         )
@@ -131,7 +131,7 @@ class HourSummary:
 
     Attributes:
         start: start of the hour, UTC.
-        rows: maximum number of rows, including duplicates.
+        rows: number of stored rows; the number of messages is smaller if there are duplicates.
         size: compressed size in bytes.
         unpacked: approximate size in memory, in bytes.
     """
@@ -175,8 +175,8 @@ class ColdReader:
         """Yield a connection's rows in a time range, in order of timestamp, partition and sequence number.
 
         The rows satisfy ``start <= timestamp < end``. Duplicates within 24 hours of the first arrival are dropped, as
-        in the query table, also if they are in other hours. Memory is limited; blobs of up to three days are copied to
-        the scratch folder.
+        in the query table, even if the first arrival has a timestamp in another hour. Memory is limited; blobs of up to
+        three days are copied to the scratch folder.
 
         The batches have ``timestamp`` (microseconds, UTC), ``deviceId``, ``messageId`` and ``payload`` (JSON text).
 
@@ -318,7 +318,7 @@ class _RangeReader:
                 rows.close()
 
     def _read_short_rows(self, fetched_hour: _FetchedHour, *, copies: bool) -> "Generator[pa.RecordBatch]":
-        """Yield the rows of an hour that DuckDB can read, and sort if necessary, together with their texts.
+        """Yield the rows of an hour whose texts are so short that DuckDB can read and, if necessary, sort the rows.
 
         ``copies`` is True if the table of duplicates has rows, which are then excluded.
         """
@@ -329,7 +329,7 @@ class _RangeReader:
         yield from self._engine.sql(query).to_arrow_reader(min(BATCH_ROWS, most))
 
     def _read_long_rows(self, fetched_hour: _FetchedHour, *, copies: bool) -> "Generator[pa.RecordBatch]":
-        """Yield the rows of an hour that DuckDB cannot read, or cannot sort, together with their texts.
+        """Yield the rows of an hour whose texts are too long for DuckDB to read or sort the rows in memory.
 
         The long texts are written to a file, and DuckDB sorts short rows that refer to them. ``copies`` is True if the
         table of duplicates has rows, which are then excluded.

@@ -17,10 +17,10 @@ _SMALLER = "request a shorter range"
 
 
 def count_free_bytes(folder: Path) -> int:
-    """Return the number of bytes that scratch files in a folder may still use.
+    """Return the number of bytes that scratch files in a folder may still use; it is at least 1.
 
     Raises:
-        WorkspaceError: UNPROCESSABLE ``SCRATCH_FULL``.
+        WorkspaceError: UNPROCESSABLE ``SCRATCH_FULL`` if the number is 0.
     """
     disk = shutil.disk_usage(folder)
     free = disk.free - min(RESERVED_BYTES, disk.total // 10)
@@ -64,11 +64,11 @@ def translate_resource_errors(folder: Path) -> Iterator[None]:
         raise _build_scratch_full_error() from error
 
 
-def remove_abandoned_files(scratch: Path, made_before: datetime) -> None:
-    """Remove the subfolders of a scratch folder, with their files, that were last changed before ``made_before``."""
+def remove_abandoned_scratch_folders(scratch: Path, changed_before: datetime) -> None:
+    """Remove the subfolders of a scratch folder that were last changed before ``changed_before``, with their files."""
     for entry in scratch.glob("*"):
         try:
-            is_abandoned = entry.stat().st_mtime < made_before.timestamp()
+            is_abandoned = entry.stat().st_mtime < changed_before.timestamp()
         except FileNotFoundError:
             continue  # its owner removed it meanwhile
         if is_abandoned:
@@ -83,7 +83,7 @@ def _is_nearly_full(folder: Path) -> bool:
 
 
 def _build_scratch_full_error() -> WorkspaceError:
-    detail = f"The service's scratch disk has no space for this download; {_SMALLER}, or try again later."
+    detail = f"The service's scratch disk has no space for this job; {_SMALLER}, or try again later."
     return WorkspaceError(Kind.UNPROCESSABLE, "SCRATCH_FULL", detail)
 
 

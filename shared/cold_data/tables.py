@@ -109,7 +109,7 @@ def measure_longest_row(rows: Any, columns: Sequence[str] = LONG) -> int:
 
 
 def convert_to_archive_schema(rows: Any) -> Any:
-    """Convert rows to the columns and column order of archive files, and replace nulls by empty values."""
+    """Select the columns of archive files from rows, in the order and with the types of these files."""
     import pyarrow as pa  # noqa: PLC0415  loading it takes long
 
     return pa.RecordBatch.from_arrays([rows.column(name) for name in COLUMNS], schema=build_archive_schema())

@@ -49,12 +49,21 @@ class ContinuationTokens:
         self._secret = secret
 
     async def create(self, table: Table, partition: PartitionValue, position: str, *, all_partitions: bool) -> str:
-        """Create the continuation token for a position in a list of documents."""
+        """Create the continuation token for the next page of a list of documents.
+
+        Args:
+            table: table of the documents.
+            partition: partition whose documents are listed; ignored if ``all_partitions``.
+            position: start of the next page, ``next_position`` of :class:`DocumentPage`.
+            all_partitions: True if the documents of every partition are listed.
+        """
         signature = await self._sign_position(table, partition, position, all_partitions=all_partitions)
         return base64.urlsafe_b64encode(signature + position.encode()).rstrip(b"=").decode()
 
     async def read(self, table: Table, partition: PartitionValue, token: str, *, all_partitions: bool) -> str:
         """Verify a continuation token; return the position in the list at which the next page starts.
+
+        For ``table``, ``partition`` and ``all_partitions``, see :meth:`create`.
 
         Raises:
             WorkspaceError: INVALID naming ``continuationToken`` if the token is forged or belongs to another list.

@@ -37,7 +37,7 @@ class DocumentDraft:
     text: bytes
 
 
-def check_document_id(document_id: Any, field: str) -> str:
+def require_document_id(document_id: Any, field: str) -> str:
     """Check that a value is a valid document id, and return the id.
 
     Raises:
@@ -82,7 +82,7 @@ def build_document(body: dict[str, Any], runtime: Runtime) -> dict[str, Any]:
 
 
 def serialise_draft(document: dict[str, Any], partition: PartitionValue) -> DocumentDraft:
-    """Serialise a validated document, and check its size.
+    """Serialise a validated document, check its size, and combine it with its partition key.
 
     Raises:
         WorkspaceError: TOO_LARGE ``DOCUMENT_TOO_LARGE``.
@@ -100,7 +100,10 @@ def build_document_too_large_error() -> WorkspaceError:
 
 
 def _iterate_too_large_integer_errors(document: dict[str, Any]) -> Iterator[FieldError]:
-    """Yield an error for each integer that is too large for a double; Cosmos DB would change such numbers silently."""
+    """Yield an error for each property with an integer that a double cannot store exactly.
+
+    Cosmos DB would change the integer silently.
+    """
     rule = f"contains a whole number outside -{LARGEST_WHOLE} to {LARGEST_WHOLE}; send the number as text"
     return (FieldError(name, rule) for name, value in document.items() if _has_too_large_integer(value))
 

@@ -7,7 +7,7 @@ from typing import Any
 from shared.catalog.models import Verb
 from shared.conditional_requests import Condition
 from shared.data_stores.continuation import ContinuationTokens
-from shared.data_stores.document_rules import DocumentDraft, build_document, check_document_id, serialise_draft
+from shared.data_stores.document_rules import DocumentDraft, build_document, require_document_id, serialise_draft
 from shared.data_stores.errors import build_document_not_found_error
 from shared.data_stores.models import MISSING, DocumentKey, Missing, PartitionValue, StoredDocument, Table
 from shared.data_stores.partition_keys import ID_PATH, format_partition_key, read_partition_key
@@ -49,7 +49,7 @@ class Documents:
     """Service that reads and writes documents in tables (Cosmos DB containers) that expose the requested operation.
 
     Methods first check the document id and the body. Then they raise, in this order: the errors of
-    :meth:`shared.data_stores.tables.TableFinder.find_exposed_table`; INVALID ``PARTITION_KEY_REQUIRED``, except in
+    :meth:`shared.data_stores.tables.TableFinder.require_exposed_table`; INVALID ``PARTITION_KEY_REQUIRED``, except in
     lists; FORBIDDEN ``DATA_PLANE_FORBIDDEN``; the errors of the store. A partition key is ``MISSING`` if the caller
     sends none.
 
@@ -81,7 +81,7 @@ class Documents:
         Raises:
             WorkspaceError: INVALID naming ``continuationToken``.
         """
-        found = await self._tables.find_exposed_table(address, Verb.LIST)
+        found = await self._tables.require_exposed_table(address, Verb.LIST)
         all_partitions = isinstance(partition, Missing)
         tokens = self._continuations
         after = (
@@ -105,8 +105,8 @@ class Documents:
         Raises:
             WorkspaceError: NOT_FOUND ``DOCUMENT_NOT_FOUND``; PRECONDITION_FAILED.
         """
-        check_document_id(document_id, "documentId")
-        found = await self._tables.find_exposed_table(address, Verb.READ)
+        require_document_id(document_id, "documentId")
+        found = await self._tables.require_exposed_table(address, Verb.READ)
         stored = await self._read_existing_document(found.table, _build_document_key(found, document_id, partition))
         condition.check_if_match(stored.etag)
         return stored, condition.is_not_modified(stored.etag)
@@ -124,7 +124,7 @@ class Documents:
                 ``DOCUMENT_EXISTS``.
         """
         document, draft = await self._runtime.run_in_thread_if_large(size, _prepare_draft, self._runtime, body)
-        found = await self._tables.find_exposed_table(address, Verb.CREATE)
+        found = await self._tables.require_exposed_table(address, Verb.CREATE)
         partition = read_partition_key(document, found.partition_key_path)
         if isinstance(partition, Missing):
             raise _build_missing_partition_key_error(found.partition_key_path)
@@ -145,19 +145,21 @@ class Documents:
     ) -> StoredDocument:
         """Replace a stored JSON document.
 
-        The body must contain the partition key. If the caller's parameter contains a partition key, too, the two keys
-        must be equal. ``size`` is the size of the request body in bytes.
+        The body must contain the partition key; ``partition`` must be equal to it or ``MISSING``. ``size`` is the size
+        of the request body in bytes.
 
         Raises:
             WorkspaceError: INVALID naming invalid properties; TOO_LARGE ``DOCUMENT_TOO_LARGE``; NOT_FOUND
                 ``DOCUMENT_NOT_FOUND``; PRECONDITION_FAILED.
         """
-        check_document_id(document_id, "documentId")
+        require_document_id(document_id, "documentId")
         document, draft = await self._runtime.run_in_thread_if_large(
             size, _prepare_draft, self._runtime, {"id": document_id, **body}, document_id
         )
-        found = await self._tables.find_exposed_table(address, Verb.REPLACE)
-        written = _check_replacement(found, draft, read_partition_key(document, found.partition_key_path), partition)
+        found = await self._tables.require_exposed_table(address, Verb.REPLACE)
+        written = _build_replacement_draft(
+            found, draft, read_partition_key(document, found.partition_key_path), partition
+        )
         found.require_document_access()
         etag = await self._find_required_etag(found.table, written.key, condition)
         return StoredDocument(written.text, await self._store.replace(found.table, written.key, written.text, etag))
@@ -170,8 +172,8 @@ class Documents:
         Raises:
             WorkspaceError: NOT_FOUND ``DOCUMENT_NOT_FOUND``; PRECONDITION_FAILED.
         """
-        check_document_id(document_id, "documentId")
-        found = await self._tables.find_exposed_table(address, Verb.DELETE)
+        require_document_id(document_id, "documentId")
+        found = await self._tables.require_exposed_table(address, Verb.DELETE)
         key = _build_document_key(found, document_id, partition)
         etag = await self._find_required_etag(found.table, key, condition)
         await self._store.delete(found.table, key, etag)
@@ -212,7 +214,7 @@ def _build_document_key(exposed: ExposedTable, document_id: str, partition: Part
     return DocumentKey(document_id, partition)
 
 
-def _check_replacement(
+def _build_replacement_draft(
     exposed: ExposedTable, draft: DocumentDraft, body_partition: PartitionValue, query_partition: PartitionValue
 ) -> DocumentDraft:
     field = exposed.partition_key_path[1:].replace("/", ".")

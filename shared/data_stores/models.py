@@ -6,7 +6,7 @@ from typing import Final
 
 
 class Missing(Enum):
-    """Marker for a document without the partition key property; a property with the value null is a different case."""
+    """Marker for a document or a request without partition key; a partition key with the value null is different."""
 
     MISSING = "missing"
 

@@ -68,8 +68,8 @@ class TableFinder:
         self._catalog = catalog
         self._containers = containers
 
-    async def find_exposed_table(self, address: TableAddress, verb: Verb) -> ExposedTable:
-        """Find the table that a URL names, and check that it exposes an operation.
+    async def require_exposed_table(self, address: TableAddress, verb: Verb) -> ExposedTable:
+        """Return the table that a URL names, if the table exposes an operation.
 
         Raises:
             WorkspaceError: the first of these errors that applies: NOT_FOUND ``DATABASE_NOT_FOUND``,

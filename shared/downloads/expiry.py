@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Final
 
 from shared.cold_data.ports import BlobStore
-from shared.cold_data.scratch import remove_abandoned_files
+from shared.cold_data.scratch import remove_abandoned_scratch_folders
 from shared.downloads.job_quota import JobQuota
 from shared.downloads.models import Job, JobStatus
 from shared.downloads.ports import JobStore
@@ -62,7 +62,7 @@ class DownloadExpiry:
                 await self._quota.release_job(job.owner, job_id)
             await self._jobs.delete(job_id)
         await _remove_blobs(self._blobs, "", written_before=at - ORPHAN_AGE)
-        await self._runtime.run_in_thread(remove_abandoned_files, self._scratch, at - ORPHAN_AGE)
+        await self._runtime.run_in_thread(remove_abandoned_scratch_folders, self._scratch, at - ORPHAN_AGE)
         if expired:
             _LOG.info("downloads expired", extra=logs.fields(jobs=len(expired)))
 

@@ -9,7 +9,7 @@ from shared.data_stores.document_rules import (
     LARGEST_WHOLE,
     MAX_DOCUMENT_BYTES,
     build_document,
-    check_document_id,
+    require_document_id,
     serialise_draft,
 )
 from shared.data_stores.models import MISSING
@@ -20,14 +20,14 @@ from shared.runtime import SYSTEM_RUNTIME
 @pytest.mark.parametrize("document_id", ["a", "ä b", "a.", "x" * 1023, "ü" * 511])
 def test_an_id_is_limited_in_bytes(document_id: str) -> None:
     """A document's id is a text with a maximum number of UTF-8 bytes."""
-    assert check_document_id(document_id, "id") == document_id
+    assert require_document_id(document_id, "id") == document_id
 
 
 @pytest.mark.parametrize("document_id", ["", 7, None, "a/b", "a\\b", "a?", "a#", "a\n", ".", "..", "a ", "ü" * 512])
 def test_ids_that_urls_cannot_contain_are_rejected(document_id: Any) -> None:
     """An id that cannot be part of a document's URL is rejected."""
     with pytest.raises(WorkspaceError) as raised:
-        check_document_id(document_id, "documentId")
+        require_document_id(document_id, "documentId")
     assert "documentId" in raised.value.detail
 
 

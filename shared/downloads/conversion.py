@@ -216,7 +216,10 @@ def _write_bytes(file: HashingFile, data: bytes) -> None:
 
 
 def build_column_names(paths: Collection[KeyPath]) -> list[tuple[str, KeyPath]]:
-    """Return pairs of a unique column name and its payload path, in the order of the columns."""
+    """Return pairs of a unique column name and its payload path, in the order of the columns.
+
+    A name that is already used gets the prefix ``payload.``.
+    """
     named: dict[str, KeyPath] = {}
     for path in sorted(paths, key=lambda one: (".".join(one), one)):
         name = escape_formula(".".join(path))

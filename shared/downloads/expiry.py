@@ -17,7 +17,7 @@ DELETE_BATCH: Final = 200
 ORPHAN_AGE: Final = timedelta(hours=48)
 """Age at which files without a job are deleted; a job that wrote them can no longer be running."""
 
-_EXPIRED: Final = "The import expired before its end."
+_EXPIRED: Final = "The import expired before all rows were imported; create a new import."
 _LOG = logs.get_logger("downloads")
 
 
@@ -67,7 +67,7 @@ class DownloadExpiry:
             _LOG.info("downloads expired", extra=logs.fields(jobs=len(expired)))
 
     async def _fail_unfinished_import(self, job_id: str, job: Job | None) -> Job | None:
-        """Mark an unfinished import as failed, so that it can open no further step.
+        """Mark an unfinished import as failed, so that it begins no further step.
 
         Return the job; None if it does not exist. Jobs other than imports are returned unchanged.
         """

@@ -47,7 +47,7 @@ MAX_ENGINE_PATHS: Final = 256
 """Number of paths above which parsing payloads one by one in Python is faster than DuckDB."""
 
 ENGINE_CHUNK_BYTES: Final = 1024 * 1024
-"""Bytes of payloads that DuckDB parses at a time; for a list of short numbers, a function needs 24 times its size."""
+"""Bytes of payloads that DuckDB parses at a time; lists of short numbers take 24 times their size in memory."""
 
 _UNADDRESSABLE: Final = {"": "\ufdd0", "*": "\ufdd1"}
 """Keys that DuckDB's paths cannot name, and the Unicode noncharacters that replace them internally."""
@@ -216,7 +216,7 @@ def _to_engine_path(path: KeyPath) -> str:
 
 
 def find_leaves_one_by_one(payloads: pa.Array) -> frozenset[KeyPath]:
-    """Return the paths of all leaves (values that are not objects); parse the payloads one by one.
+    """Return the same paths as :meth:`Flattener.find_leaves`, but parse the payloads one by one in Python.
 
     Raises:
         WorkspaceError: UNPROCESSABLE ``DOWNLOAD_TOO_WIDE``.
@@ -229,7 +229,7 @@ def find_leaves_one_by_one(payloads: pa.Array) -> frozenset[KeyPath]:
 
 
 def extract_values_one_by_one(payloads: pa.Array, paths: Sequence[KeyPath]) -> pa.Array | None:
-    """Extract the same texts as :meth:`Flattener.extract_values`, but parse the payloads one by one.
+    """Extract the same texts as :meth:`Flattener.extract_values`, but parse the payloads one by one in Python.
 
     Strings are unquoted, null and missing values are null, all other values are JSON text.
 

@@ -25,7 +25,8 @@ class ImportMapping(BaseModel):
         timestamp_format: format of the times.
         device: column of the device id; empty to use the connection's lookup (id in URLs) as the device id.
         message_id: column of the message id; empty if ids are derived from the content.
-        columns: columns that become the payload; None for all columns without another meaning.
+        columns: columns that become the payload; None for all columns that ``timestamp``, ``device`` and
+            ``message_id`` do not name.
         delimiter: separator of the cells of CSV files.
         decimal: decimal mark of the numbers of CSV files.
         time_zone: IANA name of the zone of times without a zone; empty to reject such times.
@@ -113,7 +114,7 @@ class ImportStep(BaseModel):
 
 
 def mark_step_open(request: ImportRequest, step_number: int) -> ImportRequest:
-    """Record that the rows of a step are being stored; return the request unchanged if the step is not the next one."""
+    """Return an import whose ``open_step`` is the step; unchanged if the step is not the next one."""
     return request.model_copy(update={"open_step": step_number}) if request.steps == step_number else request
 
 

@@ -19,7 +19,7 @@ RETRY_AFTER_SECONDS: Final = 30
 
 
 class JobQuota:
-    """Enforces the limits of unfinished downloads and of stored bytes for each principal.
+    """Enforces each principal's limits: the number of unfinished jobs, and the total size of download files.
 
     Each job has a reservation in the quota. A crashed process can leave the reservations of ended jobs. When the quota
     is used up, the reservations are therefore compared with the stored jobs, and those of ended jobs are released.

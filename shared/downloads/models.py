@@ -115,7 +115,7 @@ class BundleRequest(_JobRecord):
 
     Attributes:
         chains: chains of the bundle, in the order of the bundle's files.
-        start_date: earliest time of a record, in the format of records; empty for no limit.
+        start_date: earliest time of a record, as text in the format of record timestamps; empty for no limit.
         end_date: latest time of a record; empty for no limit.
         entity_id: only records about this entity; empty for all.
         receipts: True if the bundle contains a receipt (RFC 9942) of each record.
@@ -287,7 +287,7 @@ class Job(_JobRecord):
         return self.model_copy(update={"import_request": request, "expires_at": expires_at})
 
     def mark_step_open(self, step_number: int) -> "Job":
-        """Return the job with the record that the rows of an import step are being stored (``open_step``).
+        """Return the job with ``open_step`` set to a step whose rows are being stored.
 
         Return the job unchanged if it has ended, or if the step is not the next one.
         """
@@ -296,7 +296,7 @@ class Job(_JobRecord):
         return self.model_copy(update={"import_request": mark_step_open(self.import_request, step_number)})
 
     def mark_step_closed(self, step_number: int) -> "Job":
-        """Return the job with the record that all rows of an import step are stored, which clears ``open_step``."""
+        """Return the job with ``open_step`` cleared, because all rows of the step are stored; else unchanged."""
         if self.import_request is None or self.import_request.open_step != step_number:
             return self
         return self.model_copy(update={"import_request": self.import_request.model_copy(update={"open_step": None})})

@@ -50,7 +50,7 @@ class JobRunner(Protocol):
     """Runner that executes jobs in the background."""
 
     async def start(self, job_id: str) -> None:
-        """Start the background work of a job.
+        """Start the background work of a job; do nothing if the work is running.
 
         Raises:
             WorkspaceError: UNAVAILABLE ``DOWNLOADS_UNAVAILABLE``.

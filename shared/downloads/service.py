@@ -34,24 +34,27 @@ START_TIMEOUT: Final = timedelta(seconds=30)
 """Time after which a pending job is started again: the process that stored it may have crashed before starting it."""
 
 RESTART_TIMEOUT: Final = timedelta(minutes=5)
-"""Time after which the work of a running job is started again, in case that it has ended without the job.
+"""Time after which the work of a running job is started again, because the work may have ended before the job.
 
 The orchestrations of a region are lost with it, and so are those of a cleared task hub.
 """
 
 
-def is_stalled(since: datetime, now: datetime) -> bool:
-    """Return whether a job has been pending for too long, or since a time in the future (the clock was set back)."""
+def is_pending_too_long(since: datetime, now: datetime) -> bool:
+    """Return whether a job that is pending since ``since`` must be started again.
+
+    This is the case after ``START_TIMEOUT``, or if ``since`` is that far in the future because the clock was set back.
+    """
     return abs(now - since) > START_TIMEOUT
 
 
 def may_have_stopped(job: Job, since: datetime, now: datetime) -> bool:
     """Return whether the work of an unfinished job, requested at ``since``, may not be running.
 
-    A runner rejects the start of running work, so that the job can be started again.
+    A runner ignores the start of running work, so the job can safely be started again.
     """
     if job.status is JobStatus.PENDING:
-        return is_stalled(since, now)
+        return is_pending_too_long(since, now)
     return job.status is JobStatus.RUNNING and abs(now - since) > RESTART_TIMEOUT
 
 
@@ -191,7 +194,7 @@ class DownloadService:
     async def _start_job(self, job: Job, runner: JobRunner, *, repeatable: bool) -> Job:
         if repeatable and (stored := await self._jobs.get(job.id)) is not None:
             if stored.status is JobStatus.PENDING:
-                # The earlier attempt that stored the job may have failed to start it. A runner rejects a second start.
+                # The earlier attempt that stored the job may have failed to start it. A runner ignores a second start.
                 with contextlib.suppress(WorkspaceError):
                     await runner.start(job.id)
             return stored
@@ -275,7 +278,7 @@ class DownloadService:
     async def _clean_up_cancelled_job(self, job: Job, runner: JobRunner) -> None:
         """Stop the work of a cancelled job, delete its files, and stop counting it towards the quota."""
         if job.partly_stored_step_number is not None:
-            # The work completes the step. Usually it is running, and then a runner rejects the second start.
+            # The work completes the step. Usually it is running, and then a runner ignores the second start.
             with contextlib.suppress(WorkspaceError):
                 await runner.start(job.id)
         elif job.import_request is None or job.import_request.started_at is not None:

@@ -1,4 +1,4 @@
-"""Imported messages: removal of those already stored, storage in the archive, and files for the query table."""
+"""Imported messages: selection of those not stored yet, storage in the archive, and files for the query table."""
 
 import asyncio
 import io
@@ -68,8 +68,8 @@ class ImportSource:
         return f"import{self.job_id}"
 
 
-type ArchiveBlob = tuple[str, bytes]
-"""Name and content of an archive blob."""
+type UnstoredBlob = tuple[str, bytes]
+"""Name and content of an archive blob that is not stored yet."""
 
 
 class HistoryArchive:
@@ -86,8 +86,8 @@ class HistoryArchive:
         self._scratch = scratch
         self._runtime = runtime
 
-    async def remove_stored_messages(self, source: ImportSource, first_row: int, messages: pa.Table) -> pa.Table:
-        """Return only the messages whose ids are not in the archive yet, each id once.
+    async def select_new_messages(self, source: ImportSource, first_row: int, messages: pa.Table) -> pa.Table:
+        """Return the messages whose ids are not in the archive yet, one message for each id.
 
         The messages are those of one step (part of the imported file). Their ids are compared with the stored ids of
         the same connection in the hours of the messages.
@@ -113,13 +113,13 @@ class HistoryArchive:
                 _remove_duplicates, messages, files, folder, source.partition, first_row
             )
 
-    async def build_blobs(self, source: ImportSource, messages: pa.Table) -> list[ArchiveBlob] | None:
+    async def build_blobs(self, source: ImportSource, messages: pa.Table) -> list[UnstoredBlob] | None:
         """Build the blobs that :meth:`write` stores, one for each hour of the messages.
 
         Return None if there are too many hours to keep all blobs in memory; :meth:`write` then builds the blobs itself.
         """
 
-        def build() -> list[ArchiveBlob] | None:
+        def build() -> list[UnstoredBlob] | None:
             hours = list(islice(_split_messages_by_hour(messages), _MAX_BUILT_HOURS + 1))
             if len(hours) > _MAX_BUILT_HOURS:
                 return None
@@ -127,7 +127,9 @@ class HistoryArchive:
 
         return await self._runtime.run_in_thread(build)
 
-    async def write(self, source: ImportSource, messages: pa.Table, blobs: Sequence[ArchiveBlob] | None = None) -> None:
+    async def write(
+        self, source: ImportSource, messages: pa.Table, blobs: Sequence[UnstoredBlob] | None = None
+    ) -> None:
         """Store messages in one blob for each hour; a repeated call changes nothing.
 
         Args:

@@ -35,7 +35,7 @@ _WIDE_SPACES: Final = tuple(
     "\u2029\u202f\u205f\u3000"
 )
 _DECIMAL: Final = r"-?(0|[1-9][0-9]{0,8})(\.[0-9]{0,5}[1-9])?"
-"""Pattern for numbers of at most 15 digits in their shortest form; numbers below 0.0001 also match but are not."""
+"""Pattern for numbers of at most 15 digits in their shortest form, and for numbers below 0.0001 in a longer form."""
 _NUMBER: Final = r"-?(0|[1-9][0-9]{0,17})(\.[0-9]{1,17})?"
 _NUMBER_LIKE: Final = r"\s*-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?\s*"
 _MEMORY: Final = "128MB"

@@ -121,7 +121,7 @@ def _iterate_records_in_quoted_text(record: bytes, delimiter: str) -> Iterator[C
 
 
 HEAD_BYTES: Final = 2 * 1024 * 1024
-"""Maximum size of a CSV header in bytes; a preview also reads this number of bytes."""
+"""Number of bytes that are read from the start of a file, for its header and for a preview."""
 STEP_BYTES: Final = 1024 * 1024
 """Bytes of the file per step if rows are converted one by one; the rows take about 20 times as much memory."""
 BULK_STEP_BYTES: Final = 8 * 1024 * 1024

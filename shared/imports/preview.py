@@ -15,7 +15,7 @@ from shared.errors import Kind, WorkspaceError
 from shared.imports.row_mapping import FileRejectedError, RowMapper
 from shared.imports.service import get_import_request
 from shared.imports.uploaded_file import UploadedSource, open_reader
-from shared.imports.uploads import check_upload, find_upload
+from shared.imports.uploads import find_upload, require_complete_upload
 from shared.runtime import SYSTEM_RUNTIME, Runtime, run_in_pool
 from shared.telemetry.json_text import parse
 from shared.timestamps import format_rfc3339
@@ -75,15 +75,15 @@ class ImportPreview:
             mapping: column mapping to try; None for the mapping of the import.
 
         Raises:
-            WorkspaceError: the same errors as ``check_upload``; CONFLICT ``IMPORT_ENDED`` if the file was deleted,
-                because the import has ended; NOT_FOUND ``CONNECTION_NOT_FOUND``; UNAVAILABLE
+            WorkspaceError: the same errors as ``require_complete_upload``; CONFLICT ``IMPORT_ENDED`` if the file was
+                deleted, because the import has ended; NOT_FOUND ``CONNECTION_NOT_FOUND``; UNAVAILABLE
                 ``BLOB_STORE_UNAVAILABLE``.
         """
         request = get_import_request(job)
         found = await find_upload(self._blobs, job.id)
         if found is None and not job.is_unfinished:
             raise build_job_ended_error(job)
-        blob = check_upload(found, request)
+        blob = require_complete_upload(found, request)
         mapper = build_mapper(await self._catalog(), job.connections[0], request, mapping, self._runtime)
         loop = asyncio.get_running_loop()
         source = UploadedSource(self._blobs, blob, loop)

@@ -256,7 +256,7 @@ def _is_blank(value: Any) -> bool:
 def _to_json_value(value: Any) -> Any:
     """Convert a value of a Parquet file to a JSON value; return ``_MISSING`` for null, NaN and infinite numbers.
 
-    Inside the value, objects omit such members, and lists contain null in their place.
+    Inside the value, objects omit members with these values, and lists contain null in their place.
     """
     if value is None or (isinstance(value, float) and not math.isfinite(value)):
         return _MISSING

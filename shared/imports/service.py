@@ -165,7 +165,7 @@ class ImportService:
             _LOG.info("import started", extra=logs.fields(job=job_id, connection=job.connections[0], bytes=blob.size))
             await runner.start(job_id)
         elif job.status is JobStatus.PENDING:
-            # The first request may have failed to start the work. A runner rejects a second start of running work.
+            # The first request may have failed to start the work. A runner ignores a second start of running work.
             with contextlib.suppress(WorkspaceError):
                 await runner.start(job_id)
         return job

@@ -8,7 +8,7 @@ from shared.imports.row_mapping import FileRejectedError
 
 _SAMPLE_BYTES: Final = 4096
 _MOST_BYTES_PER_NUL: Final = 4
-"""UTF-16 text that is also UTF-8 consists of ASCII characters mostly, each with one NUL byte."""
+"""Maximum number of bytes per NUL byte in UTF-16 text that is also valid UTF-8, which is mostly ASCII characters."""
 _MARKS: Final = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))
 
 

@@ -13,7 +13,7 @@ MAX_BYTES: Final = 5 * 1024**3
 
 
 async def require_waiting_import(jobs: JobStore, upload_name: str) -> None:
-    """Check that the import to which an uploaded file belongs still waits for it: it has neither started nor ended.
+    """Check that the import of an uploaded file still waits for the file: the import has neither started nor ended.
 
     Args:
         jobs: store of background jobs.
@@ -40,16 +40,16 @@ async def find_upload(blobs: BlobStore, job_id: str) -> Blob | None:
 
 
 async def require_upload(blobs: BlobStore, job_id: str, request: ImportRequest) -> Blob:
-    """Return the uploaded file of an import, after a check of its size.
+    """Find the uploaded file of an import, and return it if it is complete.
 
     Raises:
-        WorkspaceError: the same errors as :func:`check_upload`.
+        WorkspaceError: the same errors as :func:`require_complete_upload`.
     """
-    return check_upload(await find_upload(blobs, job_id), request)
+    return require_complete_upload(await find_upload(blobs, job_id), request)
 
 
-def check_upload(blob: Blob | None, request: ImportRequest) -> Blob:
-    """Return the uploaded file of an import, after a check of its size.
+def require_complete_upload(blob: Blob | None, request: ImportRequest) -> Blob:
+    """Return the uploaded file of an import if it exists, has the announced size, and is not too large.
 
     Args:
         blob: the uploaded file; None if nothing was uploaded.

@@ -36,9 +36,9 @@ from shared.downloads.models import Job, JobEndedError, JobStatus, StoredFile
 from shared.downloads.ports import ArchiveProgress, JobStore
 from shared.errors import Kind, WorkspaceError
 from shared.imports.archive_writer import (
-    ArchiveBlob,
     HistoryArchive,
     ImportSource,
+    UnstoredBlob,
     read_table_file,
     write_table_file,
 )
@@ -123,7 +123,7 @@ class PreparedStep:
     rows: int
     source: ImportSource
     messages: pa.Table
-    blobs: Sequence[ArchiveBlob] | None
+    blobs: Sequence[UnstoredBlob] | None
     duplicates: int
     rejected: Sequence[RejectedRow]
 
@@ -161,8 +161,8 @@ class ImportRunner:
         """Import a file step by step until its end, or until ``RUN_SECONDS`` have passed.
 
         Returns:
-            ``WAITING`` if another import writes to the connection, the principal has too many waiting imports, or the
-            disk is full.
+            ``ENDED`` if the job has ended; ``WORKING`` if steps remain; ``WAITING`` if another import writes to the
+            connection, the principal has too many waiting imports, or the disk is full.
 
         Raises:
             WorkspaceError: UNAVAILABLE if a store does not respond; retry.
@@ -214,7 +214,10 @@ class ImportRunner:
             raise error
 
     async def _reserve_connection(self, job: Job) -> bool:
-        """Reserve the connection, so that two imports cannot store the same rows; return False if another has it."""
+        """Reserve the connection of an import, so that two imports cannot store the same rows.
+
+        Return False if another import has reserved the connection.
+        """
         at = self._runtime.now()
         claim = await self._stores.leases.claim_job(_build_lease_name(job), job.id, at, at + LEASE, at)
         return claim.granted
@@ -330,7 +333,7 @@ class ImportRunner:
 
     async def _select_new_messages(self, source: ImportSource, first_row: int, messages: pa.Table) -> pa.Table:
         async with self._search_lock:
-            return await self._stores.archive.remove_stored_messages(source, first_row, messages)
+            return await self._stores.archive.select_new_messages(source, first_row, messages)
 
     async def _store_step(self, job: Job, step: PreparedStep, archived: asyncio.Event) -> None:
         """Store a step's messages, then count its rows; set ``archived`` once the archive has the messages."""

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from shared.imports.work import ImportRunner
 
 _LINK_LIFETIME = timedelta(hours=1)
-"""Lifetime of the link with which the query engine reads an uploaded file."""
+"""Lifetime of the link with which the query engine reads a file of imported rows."""
 
 
 class ImportServices:
@@ -99,7 +99,10 @@ class ImportServices:
         )
 
     async def _locate_file(self, name: str) -> str:
-        """Return the address from which the query engine reads a file: a signed URL or, for a local engine, a path."""
+        """Return the address from which the query engine reads a file of imported rows.
+
+        This is a signed URL or, for a local engine, a path.
+        """
         if self._backends.uses_azure:
             return await self._downloads.blobs.create_download_link(
                 name, name, self._backends.runtime.now() + _LINK_LIFETIME

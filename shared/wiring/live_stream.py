@@ -34,7 +34,7 @@ class LiveStreamServices:
         self._direct_sender: MessageSender | None = None
 
     def set_message_sender(self, sender: "MessageSender") -> None:
-        """Send new telemetry events through a sender of this process instead of Web PubSub's HTTP interface.
+        """Set a sender in this process that sends new telemetry events instead of Web PubSub's HTTP interface.
 
         The local host calls this before the first request.
         """

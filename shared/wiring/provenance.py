@@ -66,7 +66,7 @@ class ProvenanceServices:
 
     @cached_property
     def catalog_service(self) -> "CatalogService":
-        """Service that applies workspace documents to the catalog."""
+        """Service that changes the catalog, for example by a workspace document, and appends the audit events."""
         from shared.catalog.service import CatalogService
 
         return CatalogService(

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class TelemetryServices:
-    """Accepts telemetry from callers, and converts event hub messages to telemetry events."""
+    """Accepts telemetry from callers, and converts event hub messages to telemetry events (impulses)."""
 
     def __init__(self, backends: Backends, catalog: CatalogServices, webhooks: WebhookServices) -> None:
         self._backends = backends

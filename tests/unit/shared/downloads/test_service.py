@@ -10,7 +10,7 @@ from shared.catalog.models import Connection, ConnectionType, Member, Surface
 from shared.catalog.snapshot import Catalog, CatalogEntry
 from shared.downloads.import_request import ImportFormat, ImportMapping, ImportRequest
 from shared.downloads.models import DownloadFormat, Job, JobKind, JobStatus, Part, StoredFile
-from shared.downloads.service import DownloadService, is_stalled, list_file_names, may_have_stopped
+from shared.downloads.service import DownloadService, is_pending_too_long, list_file_names, may_have_stopped
 from shared.errors import Kind, WorkspaceError
 from shared.fair_use.ports import Purpose
 from shared.runtime import Runtime
@@ -206,7 +206,7 @@ async def test_an_old_unfinished_job_is_started_again(
 @pytest.mark.parametrize(("seconds", "expected"), [(-31, True), (-30, False), (0, False), (30, False), (31, True)])
 def test_job_is_stalled_after_half_a_minute(seconds: int, *, expected: bool) -> None:
     """A pending job is stalled if its creation is over half a minute in the past, or in the future by the clock."""
-    assert is_stalled(START, START + timedelta(seconds=seconds)) is expected
+    assert is_pending_too_long(START, START + timedelta(seconds=seconds)) is expected
 
 
 async def test_a_repeated_start_returns_the_same_job(download_environment: Environment) -> None:

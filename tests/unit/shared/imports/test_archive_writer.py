@@ -88,10 +88,10 @@ async def test_messages_of_many_hours_are_stored_once_and_found_again(tmp_path: 
         await archive.write(source, messages, blobs)
     await archive.write(source, messages)
     assert len([blob async for blob in store.list("")]) == hours
-    again = await archive.remove_stored_messages(ImportSource("b2", "pump", [], NEXT_HOUR), 0, messages)
+    again = await archive.select_new_messages(ImportSource("b2", "pump", [], NEXT_HOUR), 0, messages)
     assert again.num_rows == 0
     # A repeated attempt of the step finds the rows that it stored before, which do not count as stored.
-    assert (await archive.remove_stored_messages(source, 0, messages)).num_rows == 2 * hours
+    assert (await archive.select_new_messages(source, 0, messages)).num_rows == 2 * hours
 
 
 async def test_an_id_that_repeats_within_a_step_is_found_beside_other_stored_messages(tmp_path: Path) -> None:
@@ -103,4 +103,4 @@ async def test_an_id_that_repeats_within_a_step_is_found_beside_other_stored_mes
     step = build_messages((3, HOUR), (4, HOUR), (5, HOUR))
     ids = step.schema.get_field_index("message_id")
     step = step.set_column(ids, "message_id", pa.array(["x", "y", "x"]))
-    assert (await archive.remove_stored_messages(source, 3, step)).column("number").to_pylist() == [3, 4]
+    assert (await archive.select_new_messages(source, 3, step)).column("number").to_pylist() == [3, 4]

@@ -33,7 +33,7 @@ from shared.downloads.job_quota import JobQuota
 from shared.downloads.models import DownloadFormat, Job, JobStatus
 from shared.errors import Kind, WorkspaceError
 from shared.imports import csv_reader
-from shared.imports.archive_writer import ArchiveBlob, HistoryArchive, ImportSource
+from shared.imports.archive_writer import HistoryArchive, ImportSource, UnstoredBlob
 from shared.imports.csv_reader import CsvReader
 from shared.imports.step_rows import StepRows
 from shared.imports.uploads import find_upload
@@ -258,12 +258,12 @@ async def test_a_row_that_repeats_a_row_of_the_step_before_is_a_duplicate(
     calls = []
 
     class RecordingArchive(HistoryArchive):
-        async def remove_stored_messages(self, source: ImportSource, first_row: int, messages: pa.Table) -> pa.Table:
+        async def select_new_messages(self, source: ImportSource, first_row: int, messages: pa.Table) -> pa.Table:
             calls.append(f"search from row {first_row}")
-            return await super().remove_stored_messages(source, first_row, messages)
+            return await super().select_new_messages(source, first_row, messages)
 
         async def write(
-            self, source: ImportSource, messages: pa.Table, blobs: Sequence[ArchiveBlob] | None = None
+            self, source: ImportSource, messages: pa.Table, blobs: Sequence[UnstoredBlob] | None = None
         ) -> None:
             # A search that started too early would start once the next step has been read.
             await asyncio.to_thread(next_step_read.wait, 30)
@@ -292,7 +292,7 @@ async def test_a_surface_created_during_a_step_is_in_archive_and_query_table(imp
     catalog = build_catalog(pump)
 
     class ArchiveWithLateSurface(HistoryArchive):
-        async def build_blobs(self, source: ImportSource, messages: pa.Table) -> list[ArchiveBlob] | None:
+        async def build_blobs(self, source: ImportSource, messages: pa.Table) -> list[UnstoredBlob] | None:
             nonlocal catalog
             blobs = await super().build_blobs(source, messages)
             catalog = build_catalog(pump, surfaces={"hall": ["pump"]})
@@ -324,7 +324,7 @@ async def test_imports_of_a_connection_wait_for_each_other(import_environment: E
 class UnavailableArchive(HistoryArchive):
     """Archive that cannot be searched."""
 
-    async def remove_stored_messages(self, source: ImportSource, first_row: int, messages: pa.Table) -> pa.Table:  # noqa: ARG002  signature of HistoryArchive
+    async def select_new_messages(self, source: ImportSource, first_row: int, messages: pa.Table) -> pa.Table:  # noqa: ARG002  signature of HistoryArchive
         """Raise the error of an unavailable blob store."""
         raise WorkspaceError(Kind.UNAVAILABLE, "BLOB_STORE_UNAVAILABLE", "down")
 
@@ -335,7 +335,7 @@ async def test_other_imports_wait_after_a_failed_attempt(import_environment: Env
 
     class SlowArchive(HistoryArchive):
         async def write(
-            self, source: ImportSource, messages: pa.Table, blobs: Sequence[ArchiveBlob] | None = None
+            self, source: ImportSource, messages: pa.Table, blobs: Sequence[UnstoredBlob] | None = None
         ) -> None:
             with pytest.raises(WorkspaceError, match="down"):
                 await other.work.run_steps("a1")

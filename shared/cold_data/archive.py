@@ -45,10 +45,10 @@ from shared.cold_data.tables import (
     SUMMARY,
     BlobSummary,
     ReceivedImpulse,
+    build_archive_parquet,
     convert_to_archive_schema,
     open_parquet_writer,
     split_row_groups,
-    to_parquet,
 )
 from shared.errors import Kind, WorkspaceError
 from shared.observability.logs import fields, get_logger
@@ -139,7 +139,10 @@ def _build_blobs(events: Sequence[HubEvent]) -> Iterator[_NewBlob]:
         summary_of_batch = BlobSummary(len(received), 0, to_microseconds(min(times)), to_microseconds(max(times)))
         name = build_batch_name(SequenceRange(partition, min(numbers), max(numbers)))
         yield _NewBlob(
-            build_hour_folder(connection, hour), name, to_parquet(received, summary_of_batch), summary_of_batch
+            build_hour_folder(connection, hour),
+            name,
+            build_archive_parquet(received, summary_of_batch),
+            summary_of_batch,
         )
 
 

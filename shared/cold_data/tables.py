@@ -73,7 +73,7 @@ class BlobSummary:
         return json.dumps([self.first_enqueued, self.last_enqueued, sorted(self.sources), self.longest])
 
 
-def to_parquet(received: Sequence[ReceivedImpulse], summary: BlobSummary) -> bytes:
+def build_archive_parquet(received: Sequence[ReceivedImpulse], summary: BlobSummary) -> bytes:
     """Convert telemetry messages to a Parquet file in memory, sorted by timestamp, with a summary in the footer."""
     import pyarrow as pa  # noqa: PLC0415  loading it takes long
 

@@ -14,7 +14,7 @@ def build_document_exists_error() -> WorkspaceError:
 
 
 def build_unique_key_error() -> WorkspaceError:
-    """Build the error for a document whose values of a unique key of the container belong to another document."""
+    """Build the error for a document with the same values in a unique key of the container as another document."""
     detail = "Another document of this partition has the same values in a unique key of the container."
     return WorkspaceError(Kind.CONFLICT, "UNIQUE_KEY_CONFLICT", detail)
 

@@ -31,7 +31,12 @@ class WrittenFile:
 
 
 class HashingFile:
-    """Binary file that computes the size and the hash of the bytes that are written to it."""
+    """Binary file that computes the size and the hash of the bytes that are written to it.
+
+    Attributes:
+        rows: number of rows; the code that writes the rows counts them.
+        size: number of bytes written so far.
+    """
 
     def __init__(self, path: Path) -> None:
         self.rows = 0

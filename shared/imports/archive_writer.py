@@ -114,9 +114,9 @@ class HistoryArchive:
             )
 
     async def build_blobs(self, source: ImportSource, messages: pa.Table) -> list[UnstoredBlob] | None:
-        """Build the blobs that :meth:`write` stores, one for each hour of the messages.
+        """Build the blobs that :meth:`store_messages` stores, one for each hour of the messages.
 
-        Return None if there are too many hours to keep all blobs in memory; :meth:`write` then builds the blobs itself.
+        Return None if there are too many hours to keep all blobs in memory; :meth:`store_messages` then builds them.
         """
 
         def build() -> list[UnstoredBlob] | None:
@@ -127,7 +127,7 @@ class HistoryArchive:
 
         return await self._runtime.run_in_thread(build)
 
-    async def write(
+    async def store_messages(
         self, source: ImportSource, messages: pa.Table, blobs: Sequence[UnstoredBlob] | None = None
     ) -> None:
         """Store messages in one blob for each hour; a repeated call changes nothing.
@@ -297,11 +297,11 @@ def _build_columns(source: ImportSource, messages: pa.Table) -> list[pa.Array | 
     return columns
 
 
-def write_table_file(path: Path, source: ImportSource, messages: pa.Table, compression: str = "snappy") -> None:
+def write_query_table_file(path: Path, source: ImportSource, messages: pa.Table, compression: str = "snappy") -> None:
     """Write imported messages to a Parquet file for the KQL table ``Telemetry``; dynamic values are JSON texts.
 
-    :func:`read_table_file` needs the column ``RowNumber``. The query engine ignores this column, because the table
-    has no column with this name.
+    :func:`read_query_table_file` needs the column ``RowNumber``. The query engine ignores this column, because the
+    table has no column with this name.
 
     Args:
         path: the new file.
@@ -326,7 +326,7 @@ def write_table_file(path: Path, source: ImportSource, messages: pa.Table, compr
     pq.write_table(table, path, compression=compression, use_dictionary=repeating, write_statistics=False)
 
 
-def read_table_file(path: Path) -> pa.Table:
-    """Return the messages, with the columns ``step_rows.SCHEMA``, that :func:`write_table_file` wrote to a file."""
+def read_query_table_file(path: Path) -> pa.Table:
+    """Return the messages that :func:`write_query_table_file` wrote, with the columns ``step_rows.SCHEMA``."""
     names = ["RowNumber", "Timestamp", "DeviceId", "MessageId", "Payload"]
     return pq.read_table(path, columns=names).select(names).rename_columns(SCHEMA.names).cast(SCHEMA)

@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 import pyarrow as pa
 
 from shared.imports.bulk_csv import MAX_COLUMNS, BulkConverter, is_plain_csv, open_conversion_engine
-from shared.imports.row_mapping import FileRejectedError, RowMapper, check_columns
+from shared.imports.row_mapping import FileRejectedError, RowMapper, check_mapped_columns
 from shared.imports.step_rows import RangeSource, RowCollector, StepRows
 from shared.imports.text_encoding import TextEncoding, detect_encoding
 
@@ -249,7 +249,7 @@ class CsvReader:
 
     def _check_header(self, line: str) -> None:
         try:
-            check_columns(self._columns, self._mapper.mapping)
+            check_mapped_columns(self._columns, self._mapper.mapping)
         except FileRejectedError as error:
             raise FileRejectedError(f"{error}{self._suggest_delimiter(line)}") from None
 

@@ -13,14 +13,19 @@ from typing import Any, Final, NamedTuple
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from shared.imports.parquet_sizes import count_batch_rows, list_dictionary_columns, measure_rows, require_readable_group
-from shared.imports.row_mapping import FileRejectedError, RowMapper, check_columns
+from shared.imports.parquet_sizes import (
+    compute_rows_per_batch,
+    list_dictionary_columns,
+    measure_row_sizes,
+    require_row_group_within_limits,
+)
+from shared.imports.row_mapping import FileRejectedError, RowMapper, check_mapped_columns
 from shared.imports.step_rows import RangeSource, RowCollector, StepRows
 from shared.telemetry.message_parser import MAX_MESSAGE_BYTES
 
 STEP_ROWS: Final = 20_000
 STEP_BYTES: Final = 32 * 1024**2
-"""Maximum size of the rows of a step, as ``measure_rows`` counts it; one row can be a whole step."""
+"""Maximum size of the rows of a step, as ``measure_row_sizes`` counts it; one row can be a whole step."""
 _PART_BYTES: Final = 1024**2
 """Size of the rows that are Python objects at the same time, which need many times the memory."""
 
@@ -61,7 +66,7 @@ class ParquetReader:
         except (pa.ArrowException, OSError) as error:
             raise FileRejectedError(f"The file is not a valid Parquet file: {_shorten_message(error)}.") from None
         self._columns = [str(name) for name in self._file.schema_arrow.names]
-        check_columns(self._columns, mapper.mapping)
+        check_mapped_columns(self._columns, mapper.mapping)
         wanted = mapper.mapping.columns
         special = {mapper.mapping.timestamp, mapper.mapping.device, mapper.mapping.message_id}
         self._wanted = None if wanted is None else sorted({*wanted, *filter(None, special)})
@@ -130,8 +135,8 @@ class ParquetReader:
         for number in range(self._file.num_row_groups):
             group = self._file.metadata.row_group(number)
             if position < before + group.num_rows:
-                require_readable_group(self._file.metadata, number)
-                limit = min(size, count_batch_rows(self._file.metadata, number))
+                require_row_group_within_limits(self._file.metadata, number)
+                limit = min(size, compute_rows_per_batch(self._file.metadata, number))
                 skipped = max(0, position - before)
                 for batch in self._file.iter_batches(limit, row_groups=[number], columns=self._wanted):
                     if skipped < batch.num_rows:
@@ -177,7 +182,7 @@ def _split_batch(batch: pa.RecordBatch) -> Iterator[_Part]:
     """Split a batch into parts of up to ``_PART_BYTES``, and separate the rows that are too large for a message."""
     start = total = 0
     was_too_large = False
-    for number, size in enumerate(measure_rows(batch)):
+    for number, size in enumerate(measure_row_sizes(batch)):
         is_too_large = size > MAX_MESSAGE_BYTES
         counted = 0 if is_too_large else size
         if number > start and (is_too_large != was_too_large or total + counted > _PART_BYTES):

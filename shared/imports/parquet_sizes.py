@@ -61,8 +61,8 @@ def list_dictionary_columns(metadata: pq.FileMetaData) -> list[str]:
     return sorted({chunk.name for chunk in chunks} - excluded)
 
 
-def require_readable_group(metadata: pq.FileMetaData, group_number: int) -> None:
-    """Check by the footer that the rows of a row group need limited memory.
+def require_row_group_within_limits(metadata: pq.FileMetaData, group_number: int) -> None:
+    """Check by the footer of a file that the rows of a row group do not need too much memory.
 
     Args:
         metadata: footer of the file.
@@ -88,8 +88,8 @@ def require_readable_group(metadata: pq.FileMetaData, group_number: int) -> None
         raise FileRejectedError(f"{fault} Write the file with smaller row groups.")
 
 
-def count_batch_rows(metadata: pq.FileMetaData, group_number: int) -> int:
-    """Return how many rows of a row group can be decoded together.
+def compute_rows_per_batch(metadata: pq.FileMetaData, group_number: int) -> int:
+    """Return how many rows of a row group may be decoded together, so that they need limited memory.
 
     Args:
         metadata: footer of the file.
@@ -100,7 +100,7 @@ def count_batch_rows(metadata: pq.FileMetaData, group_number: int) -> int:
     return max(1, _BATCH_BYTES // max(1, row_bytes))
 
 
-def measure_rows(batch: pa.RecordBatch) -> list[int]:
+def measure_row_sizes(batch: pa.RecordBatch) -> list[int]:
     """Return the size of each row: the bytes of its texts, one for each value, and one for each element of a list.
 
     Missing values count, because they need memory, too. Without them, the size is at most the size of the message.

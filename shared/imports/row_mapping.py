@@ -227,7 +227,7 @@ class RowMapper:
         return number if math.isfinite(number) else cell
 
 
-def check_columns(columns: Sequence[str], mapping: ImportMapping) -> None:
+def check_mapped_columns(columns: Sequence[str], mapping: ImportMapping) -> None:
     """Check that a file has exactly one column for each column name in a mapping.
 
     If the mapping does not list the columns of the payload, all columns of the file must have different names.

@@ -131,7 +131,7 @@ class ImportService:
         return job
 
     async def create_upload_link(self, job: Job) -> str:
-        """Return the URL to which the file of an import is uploaded."""
+        """Create a URL to which the caller uploads the file of an import, until 24 hours after the job's creation."""
         return await self._blobs.create_upload_link(build_upload_name(job.id), job.created_at + UPLOAD_LIFETIME)
 
     async def start(self, caller: Principal, job_id: str, runner: JobRunner, mapping: ImportMapping | None) -> Job:

@@ -39,8 +39,8 @@ from shared.imports.archive_writer import (
     HistoryArchive,
     ImportSource,
     UnstoredBlob,
-    read_table_file,
-    write_table_file,
+    read_query_table_file,
+    write_query_table_file,
 )
 from shared.imports.ports import TelemetryTable
 from shared.imports.preview import build_mapper
@@ -347,7 +347,7 @@ class ImportRunner:
             if blobs is not None:
                 step.messages = step.messages.schema.empty_table()
             # The archive comes first: a row in the table that is not in the archive could be imported again.
-            await self._stores.archive.write(source, step.messages, blobs)
+            await self._stores.archive.store_messages(source, step.messages, blobs)
             step.messages, step.blobs = step.messages.schema.empty_table(), None
         # The search for stored rows of the next step needs much memory, so it starts only now.
         archived.set()
@@ -389,7 +389,9 @@ class ImportRunner:
     async def _store_table_file(self, job: Job, source: ImportSource, step_number: int, messages: pa.Table) -> None:
         async with self._runtime.open_scratch_folder(self._stores.scratch, "import-") as folder:
             path = folder / "rows.parquet"
-            await self._runtime.run_in_thread(write_table_file, path, source, messages, self._stores.table_compression)
+            await self._runtime.run_in_thread(
+                write_query_table_file, path, source, messages, self._stores.table_compression
+            )
             await self._stores.blobs.upload(build_step_blob_name(job.id, step_number), path)
 
     async def _complete_partly_stored_step(self, job: Job) -> None:
@@ -407,7 +409,7 @@ class ImportRunner:
             if messages.num_rows:
                 if messages.num_rows < stored.num_rows:
                     await self._store_table_file(current, source, step_number, messages)
-                await self._stores.archive.write(source, messages)
+                await self._stores.archive.store_messages(source, messages)
                 await self._stores.table.ingest(
                     build_step_blob_name(job.id, step_number), _build_ingestion_tag(job, step_number)
                 )
@@ -417,7 +419,7 @@ class ImportRunner:
         async with self._runtime.open_scratch_folder(self._stores.scratch, "import-") as folder:
             path = folder / "rows.parquet"
             await self._stores.blobs.download_to_file(build_step_blob_name(job.id, step_number), path)
-            return await self._runtime.run_in_thread(read_table_file, path)
+            return await self._runtime.run_in_thread(read_query_table_file, path)
 
     async def _store_rejected_rows(self, job: Job, step: PreparedStep) -> None:
         request = get_import_request(job)

@@ -51,7 +51,7 @@ class ConnectionStatuses:
         return ConnectionStatus(CONNECTING if state is None else state.status)
 
 
-async def reset_statuses(states: ConnectionStateStore, connections: Collection[str]) -> None:
+async def reset_connection_statuses(states: ConnectionStateStore, connections: Collection[str]) -> None:
     """Reset the stored status of connections that are disabled or missing, before they are enabled or created.
 
     Their status is then CONNECTING until their next message. The stored status of a disabled or missing connection is

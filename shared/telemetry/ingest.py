@@ -41,7 +41,7 @@ _HOUR = slice(11, 13)
 _END_OF_DAY = "24"
 
 
-def encode_accepted_event(event: HubEvent, route: Route) -> bytes | None:
+def try_encode_accepted_event(event: HubEvent, route: Route) -> bytes | None:
     """Convert an event that this service accepted over HTTP or from a simulator to the JSON text of its impulse.
 
     Return None if only ``to_impulse`` can convert the event.
@@ -188,7 +188,7 @@ def _process_event(router: ConnectionRouter, source: str, event: HubEvent) -> _P
             reason = "the body is not a JSON object"
     route = router.find_route(source, event, message)
     if route is not None and isinstance(message, dict):
-        if (known := encode_accepted_event(event, route)) is not None:
+        if (known := try_encode_accepted_event(event, route)) is not None:
             is_mismatched = bool(route.signal_checks) and has_type_mismatch(route.signal_checks, message)
             return _ProcessedEvent(route.connection, (known,), is_mismatched=is_mismatched)
         try:

@@ -79,9 +79,9 @@ class ProvenanceServices:
         )
 
     async def _reset_connection_statuses(self, connections: Collection[str]) -> None:
-        from shared.telemetry.connection_status import reset_statuses
+        from shared.telemetry.connection_status import reset_connection_statuses
 
-        await reset_statuses(self._telemetry.connection_states, connections)
+        await reset_connection_statuses(self._telemetry.connection_states, connections)
 
     def _refresh_after_catalog_change(self) -> None:
         self._catalog.reader.invalidate()

@@ -12,8 +12,8 @@ from shared.imports.archive_writer import (
     HistoryArchive,
     ImportSource,
     _split_messages_by_hour,
-    read_table_file,
-    write_table_file,
+    read_query_table_file,
+    write_query_table_file,
 )
 from shared.imports.step_rows import SCHEMA
 
@@ -63,8 +63,8 @@ def test_without_imported_messages_no_hour_is_written() -> None:
 def test_messages_are_read_from_a_file_for_the_query_table(tmp_path: Path, compression: str) -> None:
     """The messages of a step can be read again from the file that the query table gets."""
     messages = build_messages((7, HOUR), (9, HOUR.replace(minute=5)), (12, NEXT_HOUR))
-    write_table_file(tmp_path / "rows.parquet", ImportSource("a1", "pump", ["hall"], HOUR), messages, compression)
-    assert read_table_file(tmp_path / "rows.parquet") == messages
+    write_query_table_file(tmp_path / "rows.parquet", ImportSource("a1", "pump", ["hall"], HOUR), messages, compression)
+    assert read_query_table_file(tmp_path / "rows.parquet") == messages
 
 
 @pytest.mark.parametrize("moment", [datetime(1969, 12, 31, 23, 59, 59, 999_999, UTC), datetime(1, 1, 1, tzinfo=UTC)])
@@ -85,8 +85,8 @@ async def test_messages_of_many_hours_are_stored_once_and_found_again(tmp_path: 
     for _ in range(2):
         blobs = await archive.build_blobs(source, messages)
         assert (blobs is None) == (hours > 16)
-        await archive.write(source, messages, blobs)
-    await archive.write(source, messages)
+        await archive.store_messages(source, messages, blobs)
+    await archive.store_messages(source, messages)
     assert len([blob async for blob in store.list("")]) == hours
     again = await archive.select_new_messages(ImportSource("b2", "pump", [], NEXT_HOUR), 0, messages)
     assert again.num_rows == 0
@@ -99,7 +99,7 @@ async def test_an_id_that_repeats_within_a_step_is_found_beside_other_stored_mes
     store = FolderBlobStore(tmp_path / "cold", FileLinks("http://127.0.0.1", tmp_path / "key"))
     archive = HistoryArchive(store, tmp_path / "scratch")
     source = ImportSource("a1", "pump", ["hall"], NEXT_HOUR)
-    await archive.write(source, build_messages((1, HOUR), (2, HOUR)))
+    await archive.store_messages(source, build_messages((1, HOUR), (2, HOUR)))
     step = build_messages((3, HOUR), (4, HOUR), (5, HOUR))
     ids = step.schema.get_field_index("message_id")
     step = step.set_column(ids, "message_id", pa.array(["x", "y", "x"]))

@@ -10,7 +10,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from shared.imports import parquet_sizes
-from shared.imports.parquet_sizes import count_batch_rows, list_dictionary_columns, measure_rows, require_readable_group
+from shared.imports.parquet_sizes import (
+    compute_rows_per_batch,
+    list_dictionary_columns,
+    measure_row_sizes,
+    require_row_group_within_limits,
+)
 from shared.imports.row_mapping import FileRejectedError
 
 
@@ -42,15 +47,15 @@ def write_file(column: pa.Array, **options: Any) -> io.BytesIO:
 def test_each_text_value_and_element_counts(column: pa.Array, sizes: list[int]) -> None:
     """The size of a row is the bytes of its texts, one for each value and one for each element, also of slices."""
     batch = pa.record_batch({"v": column})
-    assert measure_rows(batch) == sizes
-    assert measure_rows(batch.slice(1)) == sizes[1:]
-    assert measure_rows(pa.record_batch({"v": column, "w": column})) == [2 * size for size in sizes]
+    assert measure_row_sizes(batch) == sizes
+    assert measure_row_sizes(batch.slice(1)) == sizes[1:]
+    assert measure_row_sizes(pa.record_batch({"v": column, "w": column})) == [2 * size for size in sizes]
 
 
 @pytest.mark.parametrize("value", [[0] * 100, ["a"] * 10, [[1, 2], []], {"a": [{"b": 1}]}, "text", ""])
 def test_a_size_is_at_most_the_size_of_the_message(value: Any) -> None:
     """A row without missing values has at most the size of its message, so that no valid message is rejected."""
-    [size] = measure_rows(pa.record_batch({"v": pa.array([value])}))
+    [size] = measure_row_sizes(pa.record_batch({"v": pa.array([value])}))
     assert size <= len(json.dumps({"v": value}, separators=(",", ":")))
 
 
@@ -91,14 +96,14 @@ def test_lists_can_unpack_to_the_limit(column: pa.Array, options: dict[str, Any]
     """A row group whose lists would need too much memory is rejected, however small it is."""
     metadata = pq.read_metadata(write_file(column, **options))
     with pytest.raises(FileRejectedError, match=r"can unpack to \d+ bytes; the limit is 1073741824"):
-        require_readable_group(metadata, 0)
+        require_row_group_within_limits(metadata, 0)
 
 
 def test_values_that_are_too_wide_are_rejected() -> None:
     """A column whose values all are larger than a message is rejected."""
     metadata = pq.read_metadata(write_file(pa.array([b"x" * 262_145], pa.binary(262_145))))
     with pytest.raises(FileRejectedError, match="Column `v` has values of 262145 bytes"):
-        require_readable_group(metadata, 0)
+        require_row_group_within_limits(metadata, 0)
 
 
 def test_batches_of_large_values_have_few_rows(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -107,8 +112,8 @@ def test_batches_of_large_values_have_few_rows(monkeypatch: pytest.MonkeyPatch) 
     wide = pq.read_metadata(write_file(pa.array([b"x" * 1008], pa.binary(1008))))
     growing = {"use_dictionary": False, "column_encoding": "DELTA_BYTE_ARRAY"}
     repeated = pq.read_metadata(write_file(pa.array(["x" * 100_000] * 10), **growing))
-    assert count_batch_rows(narrow, 0) == 64 * 1024**2 // 16
-    assert count_batch_rows(wide, 0) == 64 * 1024
-    assert count_batch_rows(repeated, 0) < 700
+    assert compute_rows_per_batch(narrow, 0) == 64 * 1024**2 // 16
+    assert compute_rows_per_batch(wide, 0) == 64 * 1024
+    assert compute_rows_per_batch(repeated, 0) < 700
     monkeypatch.setattr(parquet_sizes, "_BATCH_BYTES", 1)
-    assert count_batch_rows(repeated, 0) == 1
+    assert compute_rows_per_batch(repeated, 0) == 1

@@ -262,14 +262,14 @@ async def test_a_row_that_repeats_a_row_of_the_step_before_is_a_duplicate(
             calls.append(f"search from row {first_row}")
             return await super().select_new_messages(source, first_row, messages)
 
-        async def write(
+        async def store_messages(
             self, source: ImportSource, messages: pa.Table, blobs: Sequence[UnstoredBlob] | None = None
         ) -> None:
             # A search that started too early would start once the next step has been read.
             await asyncio.to_thread(next_step_read.wait, 30)
             for _ in range(100):
                 await asyncio.sleep(0)
-            await super().write(source, messages, blobs)
+            await super().store_messages(source, messages, blobs)
             calls.append("write")
 
     def read_and_report(self: CsvReader, position: int, first_row: int, max_rows: int | None = None) -> StepRows | None:
@@ -334,13 +334,13 @@ async def test_other_imports_wait_after_a_failed_attempt(import_environment: Env
     other, results = Environment(tmp_path), []
 
     class SlowArchive(HistoryArchive):
-        async def write(
+        async def store_messages(
             self, source: ImportSource, messages: pa.Table, blobs: Sequence[UnstoredBlob] | None = None
         ) -> None:
             with pytest.raises(WorkspaceError, match="down"):
                 await other.work.run_steps("a1")
             results.append(await import_environment.work.run_steps("b2"))
-            await super().write(source, messages, blobs)
+            await super().store_messages(source, messages, blobs)
 
     other.replace_archive(UnavailableArchive(other.cold, tmp_path / "scratch"))
     slow = Environment(tmp_path)

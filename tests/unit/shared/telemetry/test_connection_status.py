@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import pytest
 
 from shared.catalog.models import Connection
-from shared.telemetry.connection_status import ConnectionStatuses, describe_statistics, reset_statuses
+from shared.telemetry.connection_status import ConnectionStatuses, describe_statistics, reset_connection_statuses
 from shared.telemetry.event_hub_sources import parse_event_hub_sources
 from shared.telemetry.ports import ConnectionState
 from tests.unit.shared.telemetry.fakes import States
@@ -44,7 +44,7 @@ async def test_only_a_stored_status_is_reset() -> None:
     states = States()
     await states.set_status(["rig", "press"], "CONNECTED")
     await states.set_status(["oven"], "CONNECTING")
-    await reset_statuses(states, ["rig", "oven", "missing"])
+    await reset_connection_statuses(states, ["rig", "oven", "missing"])
     assert states.statuses[3:] == [("rig", "CONNECTING")]
 
 

@@ -15,7 +15,7 @@ from shared.errors import WorkspaceError
 from shared.telemetry import ingest as module
 from shared.telemetry.acceptance import to_hub_messages
 from shared.telemetry.impulses import decode_impulse, encode_impulse
-from shared.telemetry.ingest import TelemetryIngestor, encode_accepted_event
+from shared.telemetry.ingest import TelemetryIngestor, try_encode_accepted_event
 from shared.telemetry.json_text import parse, serialise
 from shared.telemetry.models import HubEvent, Impulse
 from shared.telemetry.normalisation import to_impulse
@@ -328,7 +328,7 @@ def encode_with_fast_conversion(event: HubEvent) -> bytes | None:
     """Return the impulse that the fast conversion makes of an event, or None if it does not support it."""
     route = ROUTER.find_route("telemetry", event, None)
     assert route is not None
-    return encode_accepted_event(event, route)
+    return try_encode_accepted_event(event, route)
 
 
 @given(PAYLOADS, TIMES, TEXTS, TEXTS)

@@ -130,7 +130,7 @@ def condition_from_headers(if_match: str | None, if_none_match: str | None) -> C
     """Parse the conditional headers of a request.
 
     Raises:
-        WorkspaceError: INVALID with the name of the header, if it is not a list of ETags.
+        WorkspaceError: INVALID naming the header whose value is not a list of ETags.
     """
     return Condition(_parse_etags(if_match, "If-Match"), _parse_etags(if_none_match, "If-None-Match"))
 

@@ -74,7 +74,7 @@ class WorkspaceError(Exception):
 
 
 def invalid(field: str, message: str, *, code: str = "INVALID_REQUEST") -> WorkspaceError:
-    """Build an INVALID error about one field of a request."""
+    """Build an INVALID error about one field of a request; ``message`` is the rule that the field breaks."""
     return build_invalid_fields_error([FieldError(field, message)], code=code)
 
 
@@ -83,7 +83,7 @@ def build_invalid_fields_error(
 ) -> WorkspaceError:
     """Build an INVALID error that lists the first :data:`MAX_LISTED` invalid fields under ``errors``.
 
-    If there are more, the last entry states their number.
+    If there are more, the last entry states the number of all invalid fields.
 
     Args:
         errors: invalid fields; an iterator is read only as far as needed.

@@ -99,7 +99,7 @@ async def list_hours(store: BlobStore, connection: str, start: datetime, end: da
 
 
 async def load_hour(store: BlobStore, folder: str) -> ArchiveHour:
-    """Read the inventory of one hour's folder; ``live`` is empty if the folder has no blobs.
+    """Read the summaries of the blobs in one hour's folder; ``live`` is empty if the folder has no blobs.
 
     Raises:
         WorkspaceError: UNAVAILABLE ``BLOB_STORE_UNAVAILABLE``.

@@ -20,7 +20,7 @@ def build_unique_key_error() -> WorkspaceError:
 
 
 def build_partition_full_error() -> WorkspaceError:
-    """Build the error for a partition of a container that accepts no more data."""
+    """Build the error for a partition (documents with the same partition key) that accepts no more data."""
     detail = (
         "The documents with this partition key have reached the size limit of the Cosmos DB account;"
         " delete some of them, or use another partition key."

@@ -152,7 +152,7 @@ class FlattenerPool:
         self._open.close()
 
     def find_leaves(self, rows: pa.RecordBatch) -> frozenset[KeyPath]:
-        """Return the paths of all leaves (values that are not objects) in the JSON payloads of rows."""
+        """Return the paths of all leaves (values that are not objects with properties) in the payloads of rows."""
         with self.borrow_flattener() as flattener:
             return flattener.find_leaves(rows.column("payload"))
 

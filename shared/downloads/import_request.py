@@ -71,7 +71,7 @@ class ImportRequest(BaseModel):
         position: start of the next step: an offset in bytes or, in a Parquet file, the number of rows before the step.
         rows: number of rows that were read.
         accepted: number of rows that were stored as messages.
-        duplicates: number of rows that were stored before.
+        duplicates: number of rows whose messages were stored already.
         rejected: number of rows that are not valid messages.
     """
 
@@ -100,7 +100,7 @@ class ImportStep(BaseModel):
         next_position: position in the file at which the next step starts.
         rows: number of rows that were read.
         accepted: number of rows that were stored as messages.
-        duplicates: number of rows that were stored before.
+        duplicates: number of rows whose messages were stored already.
         rejected: number of rows that are not valid messages.
     """
 

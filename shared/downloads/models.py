@@ -237,7 +237,7 @@ class Job(_JobRecord):
     def complete_part(
         self, part_number: int, files: tuple[StoredFile, ...], leaves: frozenset[tuple[str, ...]]
     ) -> "Job":
-        """Return the job with the files of a converted part.
+        """Return the job with the files of a converted part and the payload paths (``leaves``) of their columns.
 
         Return the job unchanged if it has ended. Also return it unchanged if the part is not pending: another process
         has converted the part, and the job can complete with the files of that process at any time.

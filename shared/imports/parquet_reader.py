@@ -236,7 +236,7 @@ def _to_cells(array: pa.Array) -> list[Any]:
 
 
 def _has_valid_times_of_day(array: pa.Array) -> bool:
-    """Return whether all times of day are within 24 hours; Python values would be the remainder of a division."""
+    """Return whether all times of day are below 24 hours; the conversion to Python values drops whole days silently."""
     if not _has_times_of_day(array.type):
         return True
     if pa.types.is_nested(array.type):

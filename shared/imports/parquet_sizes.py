@@ -101,9 +101,10 @@ def compute_rows_per_batch(metadata: pq.FileMetaData, group_number: int) -> int:
 
 
 def measure_row_sizes(batch: pa.RecordBatch) -> list[int]:
-    """Return the size of each row: the bytes of its texts, one for each value, and one for each element of a list.
+    """Return the size of each row: the bytes of its texts, plus 1 for each value and for each element of a list.
 
-    Missing values count, because they need memory, too. Without them, the size is at most the size of the message.
+    Missing values count, because they need memory, too. The size of a row without missing values is at most the size
+    of its message.
     """
     sizes = [_measure_values(array) for array in batch.columns]
     return reduce(pc.add, sizes).to_pylist() if sizes else [0] * batch.num_rows

@@ -27,7 +27,7 @@ from shared.downloads.models import (
 from shared.downloads.ports import JobRunner, JobStore
 from shared.downloads.service import DownloadService, may_have_stopped
 from shared.errors import Kind, WorkspaceError
-from shared.imports.uploads import require_upload
+from shared.imports.uploads import load_complete_upload
 from shared.observability import logs
 from shared.runtime import SYSTEM_RUNTIME, Runtime
 
@@ -144,8 +144,8 @@ class ImportService:
             mapping: replaces the column mapping of the import; None to leave the mapping.
 
         Raises:
-            WorkspaceError: the same errors as :meth:`get`, :meth:`require_enabled_connection` and ``require_upload``;
-                CONFLICT ``IMPORT_ENDED``; UNAVAILABLE ``DOWNLOADS_UNAVAILABLE``.
+            WorkspaceError: the same errors as :meth:`get`, :meth:`require_enabled_connection` and
+                ``load_complete_upload``; CONFLICT ``IMPORT_ENDED``; UNAVAILABLE ``DOWNLOADS_UNAVAILABLE``.
         """
         job = await self.get(caller, job_id)
         request = get_import_request(job)
@@ -153,7 +153,7 @@ class ImportService:
             raise build_job_ended_error(job)
         if request.started_at is None:
             await self.require_enabled_connection(job.connections[0])
-            blob = await require_upload(self._blobs, job_id, request)
+            blob = await load_complete_upload(self._blobs, job_id, request)
             at = self._runtime.now()
             file = UploadedFile(size=blob.size, written_at=blob.written_at, etag=blob.etag)
             changed = await self._jobs.change(

@@ -39,8 +39,8 @@ async def find_upload(blobs: BlobStore, job_id: str) -> Blob | None:
     return await anext((blob async for blob in blobs.list(name) if blob.name == name), None)
 
 
-async def require_upload(blobs: BlobStore, job_id: str, request: ImportRequest) -> Blob:
-    """Find the uploaded file of an import, and return it if it is complete.
+async def load_complete_upload(blobs: BlobStore, job_id: str, request: ImportRequest) -> Blob:
+    """Find the uploaded file of an import and return it; raise an error if the file is missing or incomplete.
 
     Raises:
         WorkspaceError: the same errors as :func:`require_complete_upload`.

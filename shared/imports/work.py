@@ -275,7 +275,7 @@ class ImportRunner:
         return current
 
     async def _extend_reservation(self, job: Job) -> None:
-        """Extend the reservation of a job's connection; raise WorkspaceError UNAVAILABLE if it has ended."""
+        """Extend the reservation of a job's connection; raise UNAVAILABLE if the reservation has ended."""
         if not await self._stores.leases.extend_lease(_build_lease_name(job), job.id, self._runtime.now() + LEASE):
             detail = (
                 "The import's reservation of its connection has ended, so another import may write to the connection; "

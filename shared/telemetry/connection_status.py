@@ -40,7 +40,7 @@ class ConnectionStatuses:
         """Derive the status of a connection.
 
         A disabled connection is always DISCONNECTED. The status is ERROR if the connection has an Event Hub that this
-        deployment does not read.
+        deployment does not read. Otherwise it is the stored status, or CONNECTING without a stored state.
         """
         if not connection.enabled:
             return ConnectionStatus("DISCONNECTED")

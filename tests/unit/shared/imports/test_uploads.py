@@ -12,7 +12,7 @@ from shared.downloads.expiry import build_upload_name
 from shared.downloads.import_request import ImportFormat, ImportMapping, ImportRequest
 from shared.errors import WorkspaceError
 from shared.imports import uploads
-from shared.imports.uploads import find_upload, require_upload
+from shared.imports.uploads import find_upload, load_complete_upload
 
 REQUEST = ImportRequest(
     format=ImportFormat.CSV,
@@ -62,8 +62,8 @@ async def test_an_import_needs_the_whole_uploaded_file(
         await blob_store.create(build_upload_name("a1"), content)
     request = REQUEST.model_copy(update={"declared_bytes": declared})
     if expected is None:
-        assert (await require_upload(blob_store, "a1", request)).size == len(content or b"")
+        assert (await load_complete_upload(blob_store, "a1", request)).size == len(content or b"")
         return
     with pytest.raises(WorkspaceError) as raised:
-        await require_upload(blob_store, "a1", request)
+        await load_complete_upload(blob_store, "a1", request)
     assert (raised.value.code, raised.value.members) == expected

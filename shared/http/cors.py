@@ -19,6 +19,7 @@ EXPOSED_HEADERS: Final = (
     "x-query-execution-time-ms, x-query-from-cache, x-query-truncated, x-request-id"
 )
 PREFLIGHT_SECONDS: Final = 600
+"""Time for which browsers may store the reply to a preflight request."""
 
 
 class Cors:

@@ -24,7 +24,8 @@ class Deprecation:
 
     Attributes:
         deprecated_on: first day on which new clients should not use the operation or name.
-        removed_on: first day on which the operation or name can end; at least 12 months after ``deprecated_on``.
+        removed_on: first day on which the operation or name can be removed; at least 12 months after
+            ``deprecated_on``.
     """
 
     deprecated_on: date
@@ -81,7 +82,7 @@ class ModelWithAliases(BaseModel):
 
 
 def iterate_used_deprecations(model: Any, request_value: Any) -> Iterator[Deprecation]:
-    """Yield the dates of deprecation for each deprecated property name that a request body uses.
+    """Yield the :class:`Deprecation` of each deprecated property name that a request body contains.
 
     Args:
         model: model of the request body.
@@ -113,8 +114,8 @@ def add_deprecation_headers(reply: Reply, deprecations: Iterable[Deprecation]) -
     found = list(deprecations)
     if not found:
         return
-    deprecated_at = _to_instant(min(each.deprecated_on for each in found))
-    removed_at = _to_instant(min(each.removed_on for each in found))
+    deprecated_at = _to_midnight_in_utc(min(each.deprecated_on for each in found))
+    removed_at = _to_midnight_in_utc(min(each.removed_on for each in found))
     reply.headers["Deprecation"] = f"@{int(deprecated_at.timestamp())}"
     reply.headers["Sunset"] = format_datetime(removed_at, usegmt=True)
     link = f'<{PAGE}>; rel="deprecation"; type="text/html"'
@@ -123,11 +124,11 @@ def add_deprecation_headers(reply: Reply, deprecations: Iterable[Deprecation]) -
 
 @cache
 def _list_deprecated_aliases(model: type[BaseModel]) -> tuple[tuple[str, DeprecatedAlias], ...]:
-    """Return the documented name and the deprecated name of each field that has a deprecated name."""
+    """Return each annotation of a deprecated name in a model, together with the documented name of its field."""
     accepted = map_accepted_names(model)
     aliases = (each for info in model.model_fields.values() for each in info.metadata)
     return tuple((accepted[alias.name], alias) for alias in aliases if isinstance(alias, DeprecatedAlias))
 
 
-def _to_instant(day: date) -> datetime:
+def _to_midnight_in_utc(day: date) -> datetime:
     return datetime.combine(day, time(), UTC)

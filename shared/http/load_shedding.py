@@ -29,7 +29,7 @@ from shared.runtime import SYSTEM_RUNTIME, Runtime
 ALWAYS_ADMITTED: Final = frozenset({"/healthz", "/oi-api/live-stream/events"})
 """Paths that bypass the queue: the liveness check, and the events of the Web PubSub service."""
 TOLERATED: Final = 96
-"""Number of waiting requests that never count as overload."""
+"""The instance does not become overloaded while at most this number of requests wait."""
 WINDOW_SECONDS: Final = 0.4
 WINDOWS: Final = 5
 """Number of consecutive busy time windows after which the instance is overloaded."""
@@ -40,14 +40,14 @@ A burst does not make the following windows busy, because few further requests a
 """
 PATIENCE_SECONDS: Final = 0.1
 FEW: Final = 8
-"""Under overload, requests that have waited ``PATIENCE_SECONDS`` are rejected if more than this number wait."""
+"""Under overload, a request that has waited ``PATIENCE_SECONDS`` is rejected if more than this number wait."""
 CALM_SECONDS: Final = 3.0
 """Time in seconds without rejections after which the overload ends."""
 RECENT_SECONDS: Final = 10.0
 WINDOWS_AGAIN: Final = 2
-"""Number of consecutive busy windows that mean overload, if a request was rejected within ``RECENT_SECONDS``."""
+"""Number that replaces ``WINDOWS`` if a request was rejected within the last ``RECENT_SECONDS``."""
 SHARES: Final = 4
-"""Under overload, at most the number of slots divided by this number of requests of one path run at once.
+"""Divisor of the number of slots; under overload, the quotient limits the running requests of each path.
 
 A request counts until it ends, also after it has released its slot.
 """
@@ -207,6 +207,7 @@ class LoadShedder:
         self._schedule_queue_processing(now)
 
     def _has_waited_too_long(self, first: _QueuedRequest, now: float) -> bool:
+        """Return whether the oldest waiting request must be rejected; if so, record the rejection."""
         if self._detector.is_overloaded and len(self._waiting) > FEW and now - first.since >= PATIENCE_SECONDS:
             self._detector.record_rejection(now)
             return True

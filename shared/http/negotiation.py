@@ -4,7 +4,9 @@ from collections.abc import Sequence
 
 
 def choose_media_type(accept: str, offered: Sequence[str]) -> str:
-    """Return the offered media type with the highest weight in the Accept header; the default if all weights are equal.
+    """Return the offered media type with the highest weight in the Accept header; of equal weights, the first offered.
+
+    If the header accepts no offered media type, return the default.
 
     Args:
         accept: value of the Accept header; empty if the header is missing.
@@ -28,6 +30,7 @@ def _find_weight(accept: str, media_type: str) -> float:
 
 
 def _parse_media_range(part: str) -> tuple[str, float]:
+    """Return the media type and the weight of ``text/csv;q=0.5``; the weight is 1 if it is missing, 0 if invalid."""
     name, *parameters = (piece.strip().lower() for piece in part.split(";"))
     for parameter in parameters:
         if parameter.startswith("q="):

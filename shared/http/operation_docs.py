@@ -38,15 +38,15 @@ TEXT_FORM: Mapping[str, Any] = {"type": "string"}
 BYTES_FORM: Mapping[str, Any] = {"type": "string", "contentEncoding": "binary"}
 NO_CONTENT = DocumentedReply(204, "Done.")
 ETAG = {"ETag": "Validator of the reply, for If-None-Match."}
-"""Header of replies that accept conditional reads."""
+"""Header of replies to operations that read ``If-None-Match``."""
 
 NOT_MODIFIED = DocumentedReply(304, "The caller's copy is current.", headers=ETAG)
 
 STATE = {"ETag": "Entity tag of the stored version, for If-Match; it changes with each write."}
-"""Header of replies about items that accept conditional writes."""
+"""Header of replies about items that a request with ``If-Match`` can change."""
 
 DEFINITION = {"ETag": "Entity tag of the stored definition, for If-Match; equal definitions have equal tags."}
-"""Header of replies about items of the catalog."""
+"""Header of replies about items of the catalog, whose ETag depends only on the definition."""
 
 IDEMPOTENT: Final[Mapping[str, Mapping[str, Any]]] = {
     "Idempotency-Key": {
@@ -56,7 +56,7 @@ IDEMPOTENT: Final[Mapping[str, Mapping[str, Any]]] = {
         "schema": {"type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[!-~]([ -~]*[!-~])?$"},
     }
 }
-"""Request header of operations that run once for each key."""
+"""Request header of operations whose repetition with the same key has no further effect."""
 
 WAITING: Final[Mapping[str, Mapping[str, Any]]] = {
     "Prefer": {

@@ -21,7 +21,7 @@ _WITH_BODY = frozenset({"POST", "PUT", "PATCH"})
 
 
 class Access(Enum):
-    """Kind of credential that an operation accepts."""
+    """Kinds of credentials that an operation accepts; a public operation needs none."""
 
     PUBLIC = frozenset[CredentialKind]()
     TOKEN = frozenset({CredentialKind.JWT})
@@ -34,7 +34,10 @@ class NoQuery(BaseModel):
 
 
 class NoBody(BaseModel):
-    """Body model of an operation that needs no body; POST and PUT accept an empty body or a JSON object."""
+    """Body model of an operation without a body; an empty body or a JSON object without properties is also accepted.
+
+    An operation that reports or ignores unknown names accepts any JSON object.
+    """
 
 
 class RawBody(BaseModel):
@@ -61,7 +64,7 @@ class Call[Q = NoQuery, B = NoBody]:
         path: decoded path parameters by name.
         query: validated query parameters, an instance of the query model.
         body: validated request body, an instance of the body model.
-        request: raw request, for data without a model.
+        request: raw request, for data that no model describes.
         append_id: id that is equal for all requests with the same Idempotency-Key; empty without such a key.
         unknown: names of unknown query parameters and body properties, if the operation reports them.
     """
@@ -76,7 +79,7 @@ class Call[Q = NoQuery, B = NoBody]:
 
 
 def is_body_model(body_type: Any) -> bool:
-    """Return whether the body type of an operation is a pydantic model, which declares all properties."""
+    """Return whether a body type is a pydantic model that declares the body's properties, so not ``RawBody``."""
     return isinstance(body_type, type) and issubclass(body_type, BaseModel) and body_type is not RawBody
 
 
@@ -140,8 +143,8 @@ class Operation:
         right: access right that the caller needs; None if any valid credential suffices.
         further_rights: access rights that the caller needs in addition to ``right``.
         requires_user: whether the caller must be a user; service tokens have no user identity.
-        rejects: restrictions of credentials that the handler always rejects; lists of operations depend on this, but
-            the handler itself rejects the request.
+        rejects: restrictions of credentials that the handler itself always rejects; callers with such a credential do
+            not see the operation in the OpenAPI document and the MCP tools.
         feature: feature that the workspace needs, for example ``provenance``; empty if no feature is needed.
         query: model of the query parameters.
         body: model of the JSON body; ``NoBody`` if the operation has no body, ``RawBody`` if the handler parses the
@@ -259,7 +262,7 @@ class Endpoint(Protocol):
 
     @property
     def is_versioned(self) -> bool:
-        """True if requests and replies have a version of the API."""
+        """True if requests and replies state a version of the API."""
         ...
 
     @property
@@ -278,7 +281,7 @@ class Group:
     Args:
         name: tag in OpenAPI.
         build_error_reply: builds the error replies; by default problem documents.
-        is_versioned: whether requests and replies have a version of the API.
+        is_versioned: whether requests and replies state a version of the API.
     """
 
     def __init__(
@@ -309,7 +312,8 @@ class Group:
         """
         if options.get("unknown") is not UnknownNames.IGNORE and not (is_body_model(body) or body is RawBody):
             raise TypeError(
-                f"{method} /{route}: only an operation with a body model can reject or report unknown names"
+                f"{method} /{route}: only an operation with a body model can reject or report unknown names; declare a "
+                "model, or set unknown=UnknownNames.IGNORE"
             )
 
         def register_operation(

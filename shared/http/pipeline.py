@@ -155,7 +155,7 @@ class RequestPipeline:
         except UnmatchedRequestError as error:
             allowed = error.members.get("allow")
             preflight = self._cors.build_preflight_reply(request, allowed) if isinstance(allowed, list) else None
-            reply = preflight or error.find_error_reply_builder()(error, request_id, request)
+            reply = preflight or error.load_error_reply_builder()(error, request_id, request)
             is_versioned = error.is_versioned
         except WorkspaceError as error:
             reply = build_error_reply(error, request_id, request)
@@ -218,17 +218,20 @@ class RequestPipeline:
 def _build_failure_reply(
     error: Exception, route: str, build_error_reply: ErrorReplyBuilder, request_id: str, request: Request
 ) -> Reply:
+    """Log an unexpected error, and build the reply 500, which does not contain the error's message."""
     _LOG.error("unexpected failure", extra=logs.fields(route=route), exc_info=error)
     record_exception(error)
     return build_error_reply(_INTERNAL_ERROR, request_id, request)
 
 
 def _read_request_id(request: Request, runtime: Runtime) -> str:
+    """Return the id in the header ``x-request-id``; a new id if it is missing or invalid."""
     from_header = request.headers.get("x-request-id", "")
     return from_header if _REQUEST_ID.fullmatch(from_header) else runtime.new_id()
 
 
 def _log_request(request: Request, route: str, caller: Principal, reply: Reply, seconds: float) -> None:
+    """Log a processed request, and count a reply 429 or 5xx in the metric of errors."""
     _LOG.info(
         "request",
         extra=logs.fields(

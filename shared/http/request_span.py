@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 REQUEST_ID: Final = "workspace.request_id"
 """Name of the trace attribute that contains the request id; the log contains this id as ``requestId``."""
 LONGEST_PATH: Final = 1024
+"""Maximum number of characters of the path in a span; the rest is cut off."""
 _KNOWN_METHODS: Final = frozenset(
     {"GET", "HEAD", "POST", "PUT", "DELETE", "CONNECT", "OPTIONS", "TRACE", "PATCH", "QUERY"}
 )
@@ -111,6 +112,7 @@ def _build_attributes(request: Request, method: str, request_id: str) -> dict[st
 
 
 def _has_host_span(request: Request) -> bool:
+    """Return whether the Functions host traces the request in a span of its own."""
     host_parent = request.trace_context.get("traceparent", "")
     return bool(host_parent) and host_parent != request.headers.get("traceparent", "")
 

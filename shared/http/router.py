@@ -21,7 +21,7 @@ _PARAMETER = re.compile(r"\{(\*?)([a-zA-Z]+)\}")
 
 @dataclass(frozen=True)
 class Match:
-    """Endpoint of a request.
+    """Endpoint that a request's method and path match.
 
     Attributes:
         endpoint: the endpoint.
@@ -57,7 +57,7 @@ class UnmatchedRequestError(WorkspaceError):
         """True if the path belongs to a versioned API; the error reply then states the API version."""
         return self._endpoint is None or self._endpoint.is_versioned
 
-    def find_error_reply_builder(self) -> ErrorReplyBuilder:
+    def load_error_reply_builder(self) -> ErrorReplyBuilder:
         """Return the function that builds the error reply for the endpoint group to which the path belongs.
 
         The group's module is imported only if the group has its own error format.
@@ -133,6 +133,7 @@ def _decode_unreserved(encoded: re.Match[str]) -> str:
 
 
 def _compute_precedence(route: str) -> list[tuple[int, str]]:
+    """Return a sort key of a route template; templates that take precedence have smaller keys."""
     return [(0 if "{" not in part else 2 if "{*" in part else 1, part) for part in route.split("/")]
 
 
@@ -146,6 +147,7 @@ def _compile_pattern(route: str) -> re.Pattern[str]:
 
 
 def _decode_parameters(parameters: Mapping[str, str]) -> Mapping[str, str] | None:
+    """Return the percent-decoded path parameters; None if one of them is not UTF-8."""
     try:
         return {name: unquote(value, errors="strict") for name, value in parameters.items()}
     except UnicodeDecodeError:

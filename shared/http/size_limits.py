@@ -8,7 +8,7 @@ from shared.errors import Kind, WorkspaceError, invalid
 from shared.http.messages import Request
 
 MAX_TARGET: Final = 32_768
-"""Maximum bytes of path and query; each of the 1,000 characters of an audit scope's key can take 12 escaped bytes."""
+"""Maximum bytes of path and query; an audit scope's 1,024 characters can each take 12 percent-encoded bytes."""
 
 MAX_HEADERS: Final = 100
 MAX_HEADER_BYTES: Final = 131_072
@@ -115,7 +115,7 @@ def decode_body(body: bytes, encoding: str, limit: int) -> bytes:
 
     Raises:
         WorkspaceError: TOO_LARGE ``BODY_TOO_LARGE``, as soon as the decoded bytes exceed the limit; INVALID
-            ``BODY_NOT_DECODABLE`` if the body does not have the encoding or ends too early.
+            ``BODY_NOT_DECODABLE`` if the body is not valid data of this encoding or ends too early.
     """
     parts: list[bytes] = []
     size = 0
@@ -180,4 +180,4 @@ DECODERS: Final[Mapping[str, Callable[[], _Decoder]]] = {
     "gzip": lambda: zlib.decompressobj(_GZIP_WINDOW),
     "zstd": _create_zstd_decoder,
 }
-"""Decoders by name of the content encoding."""
+"""Functions that create a decoder, by name of the content encoding."""

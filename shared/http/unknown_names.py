@@ -20,7 +20,7 @@ from shared.validation.names import MAX_HINTS, find_nearest_name, is_hidden_char
 from shared.validation.validation_messages import TAG_FIELD, Location, remove_union_tags
 
 IGNORED: Final = "x-provenance-ignored"
-"""Header with the names of the parameters that were ignored."""
+"""Header of a reply with the names of the query parameters and body properties that were ignored."""
 
 MAX_SHOWN: Final = 64
 """Maximum number of characters of an unknown name that an error message repeats."""
@@ -81,7 +81,7 @@ def build_unknown_properties_error(
     """
     errors: list[FieldError] = []
     for index, location in enumerate(locations):
-        at, name = _find_model(model, location[:-1]), str(location[-1])
+        at, name = _find_model_at_location(model, location[:-1]), str(location[-1])
         accepted = map_accepted_names(at) if at else {}
         field = format_location(remove_union_tags(location, body))
         if name in accepted:
@@ -177,7 +177,7 @@ def list_field_names(field: str, info: FieldInfo) -> list[str]:
     return [alias if isinstance(alias, str) else field]
 
 
-def _find_model(model: Any, location: Iterable[int | str]) -> type[BaseModel] | None:
+def _find_model_at_location(model: Any, location: Iterable[int | str]) -> type[BaseModel] | None:
     """Return the model that describes a location in a body; None if no model describes it."""
     annotation = model
     for part in location:
@@ -201,6 +201,7 @@ def _find_tagged_model(annotation: Any, tag: str) -> type[BaseModel] | None:
 
 
 def _list_model_tags(branch: Any) -> tuple[Any, ...]:
+    """Return the values of the tag field with which a tagged union selects this model; empty without a tag field."""
     fields = branch.model_fields if isinstance(branch, type) and issubclass(branch, BaseModel) else {}
     return get_args(fields[TAG_FIELD].annotation) if TAG_FIELD in fields else ()
 

@@ -180,6 +180,10 @@ def _map_accepted_parameters(operation: Operation) -> Mapping[str, str]:
 def _separate_unknown_parameters(
     operation: Operation, pairs: Iterable[tuple[str, str]], faults: ValidationErrors
 ) -> tuple[dict[str, str], list[str]]:
+    """Return the values of known query parameters by name, and the unknown names; collect an error for each repetition.
+
+    A name that matches one of the operation's prefixes (``p.*``) is in neither result.
+    """
     accepted = _map_accepted_parameters(operation)
     prefixes = tuple(name.removesuffix("*") for name in operation.extra_parameters if name.endswith("*"))
     values: dict[str, str] = {}
@@ -267,6 +271,10 @@ def _validate_value(
     parameters: Collection[str] = (),
     reject_unknown: bool = False,
 ) -> Any:
+    """Return a query or body as an instance of its model, and collect the errors of invalid fields in ``faults``.
+
+    If there are errors, return an instance with the valid fields of a body, or None for a body without a model.
+    """
     if value is not _UNPARSED:
         if is_body_model(model):
             _reject_too_many_values(model, value, faults)
@@ -291,7 +299,7 @@ def _reject_too_many_values(model: type[BaseModel], value: Any, faults: Validati
         return
     errors = [
         FieldError(name, _describe_size_rule(info, value[name]))
-        for name, info in _map_described_properties(model).items()
+        for name, info in _map_limited_properties(model).items()
         if count_values(value.get(name), MAX_VALUES) > MAX_VALUES
     ]
     if len(value) > MAX_VALUES:
@@ -303,7 +311,10 @@ def _reject_too_many_values(model: type[BaseModel], value: Any, faults: Validati
 
 
 def _describe_size_rule(info: FieldInfo, value: Any) -> str:
-    """Return the rule that a property with too many values breaks; the limit of its items is clearer than of values."""
+    """Return the rule that a property with too many values breaks.
+
+    The rule is the maximum number of items if the property has one and exceeds it, else the maximum number of values.
+    """
     most = next((each.max_length for each in info.metadata if hasattr(each, "max_length")), None)
     if most is not None and isinstance(value, list) and len(value) > most:
         return f"must have at most {most} items"
@@ -311,7 +322,7 @@ def _describe_size_rule(info: FieldInfo, value: Any) -> str:
 
 
 @cache
-def _map_described_properties(model: type[BaseModel]) -> Mapping[str, FieldInfo]:
+def _map_limited_properties(model: type[BaseModel]) -> Mapping[str, FieldInfo]:
     """Return the properties whose number of values is limited, by their accepted names."""
     is_strict = issubclass(model, StrictBody)
     return {
@@ -332,7 +343,7 @@ def _validate_body(model: type[BaseModel], value: Any, extra: Literal["forbid"] 
     # Only the JSON parser of pydantic accepts enums and times as texts in strict mode.
     context = model.validation_context
     return model.model_validate_json(
-        json.dumps(_remove_unused_values(model, value)),
+        json.dumps(_replace_unknown_values_by_null(model, value)),
         strict=True,
         extra=extra,
         context=context,
@@ -341,8 +352,11 @@ def _validate_body(model: type[BaseModel], value: Any, extra: Literal["forbid"] 
     )
 
 
-def _remove_unused_values(model: type[BaseModel], value: Any) -> Any:
-    """Replace the values of unknown properties with null, because these values can be large and have no effect."""
+def _replace_unknown_values_by_null(model: type[BaseModel], value: Any) -> Any:
+    """Return a body in which the values of unknown properties are null; they can be large and have no effect.
+
+    Return None if the body is not an object.
+    """
     if not isinstance(value, dict):
         return None
     known = map_accepted_names(model)
@@ -397,6 +411,7 @@ def _build_model_of_valid_fields(model: type[BaseModel], value: Any, faults: Val
 
 @cache
 def _build_model_with_optional_fields(model: type[BaseModel]) -> type[BaseModel]:
+    """Build a subclass of a model whose required fields are optional, with the default None."""
     fields: dict[str, Any] = {}
     for name, info in model.model_fields.items():
         if info.is_required():

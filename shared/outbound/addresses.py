@@ -142,7 +142,7 @@ class OutboundUrl:
 
 
 def parse_networks(text: str) -> tuple[Network, ...]:
-    """Parse a comma-separated list of IP networks in CIDR form.
+    """Parse a comma-separated list of IP networks in CIDR form, such as ``10.1.0.0/16, fd00::/8``.
 
     Raises:
         ValueError: a part is not a network.
@@ -267,7 +267,7 @@ def _unwrap_embedded_address(address: Address) -> Address:
 
 
 def parse_addresses(texts: Iterable[str]) -> tuple[Address, ...]:
-    """Parse the addresses that a resolver returned.
+    """Parse the IP addresses that a resolver returned, each once.
 
     The zone of an address (``%eth0`` in ``fe80::1%eth0``) is removed.
     """

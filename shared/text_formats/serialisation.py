@@ -1,4 +1,4 @@
-"""Serialisation of JSON values, of large ones in several calls.
+"""Serialisation of JSON values; a large value is serialised in several calls.
 
 One call of the serialiser holds the interpreter lock until the whole value is serialised; between the calls, other
 threads can run. :func:`shared.text_formats.large_json.parse_json_in_slices` is the counterpart for parsing.
@@ -20,12 +20,12 @@ from shared.timestamps import format_rfc3339
 _OPTIONS: Final = orjson.OPT_UTC_Z | orjson.OPT_NON_STR_KEYS
 
 _MAX_VALUES_PER_CALL: Final = 10_000
-"""Number of values that are serialised in one call; a text counts as one more value for every 16 characters."""
+"""Maximum number of values that are serialised in one call; every 16 characters of a text count as one more value."""
 _CHARACTERS_PER_VALUE: Final = 16
 _ROWS_PER_CALL: Final = 250
 """Number of rows that are serialised in one call if the whole result is short."""
 _SHORT_RESULT: Final = 256 * 1024
-"""Size of a result that has no value that is too large for one call."""
+"""Maximum size of a result whose rows are not counted, because none of them can be too large for one call."""
 
 
 def serialise_json(value: Any) -> bytes:
@@ -130,6 +130,7 @@ def to_json_text(value: Any) -> str:
 
 
 def _encode_in_parts(value: Any) -> str:
+    """Convert a JSON value to text; a value with many parts is converted part by part."""
     if _count_values(value) <= _MAX_VALUES_PER_CALL:
         return _ENCODER.encode(value)
     # The encoder writes the parts of a value one by one in Python code, which other threads can interrupt.
@@ -142,7 +143,7 @@ _ENCODER: Final = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separato
 
 
 def _count_values(value: Any) -> int:
-    """Return the number of values in a JSON value, with long texts and names; stop above the number for one call."""
+    """Count the values in a JSON value; long texts and names count as several. Stop above ``_MAX_VALUES_PER_CALL``."""
     count = 0
     waiting: list[Iterable[Any]] = [(value,)]
     while waiting and count <= _MAX_VALUES_PER_CALL:

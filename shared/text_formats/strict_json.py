@@ -18,9 +18,10 @@ MAX_CONTAINERS = 100_000
 """Maximum number of arrays and objects in one text; creating more of them would block other requests."""
 
 _FAST_BYTES: Final = 1024 * 1024
-"""Maximum size of a body for orjson, which does not let other threads run meanwhile."""
+"""Maximum size of a body that orjson parses; it does not let other threads run meanwhile."""
 
 _UNDECIDED: Final = object()
+"""Placeholder for a body that the standard library must parse."""
 
 # The closing quote is optional; otherwise each quote in an unclosed string would start another search to the end.
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*+"?', re.DOTALL)
@@ -30,7 +31,7 @@ _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 
 
 async def parse_body(body: bytes, runtime: Runtime, *, keeps_long_integers: bool = False) -> Any:
-    """Parse a JSON body, in a worker thread if the body is large.
+    """Parse a JSON body as :func:`parse_json` does, but in a worker thread if the body is large.
 
     Raises:
         ValueError: the body is not valid; see :func:`parse_json`.
@@ -43,7 +44,8 @@ def parse_json(body: bytes, *, keeps_long_integers: bool = False) -> Any:
 
     Args:
         body: text of the body.
-        keeps_long_integers: True to return integers beyond 64 bits as ``LongInteger``, which takes linear time.
+        keeps_long_integers: True to return integers beyond 64 bits as ``LongInteger``, which takes linear time; False
+            to return them as ``int``.
 
     Raises:
         ValueError: the body is not UTF-8 or not JSON, or it has a duplicate key, NaN or Infinity, a number outside the
@@ -91,6 +93,7 @@ def _is_within_depth_limit(value: Any) -> bool:
 
 
 def _parse_with_standard_library(body: bytes, parse_int: Callable[[str], Any]) -> Any:
+    """Parse a JSON body with :mod:`json` and check the rules of :func:`parse_json`; ``parse_int`` converts integers."""
     try:
         text = body.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -216,6 +219,11 @@ def _reject_deep_nesting(value: Any) -> None:
 
 
 def _list_finite_children(level: list[Any]) -> list[Any]:
+    """Return the elements and property values of all arrays and objects in a list of JSON values.
+
+    Raises:
+        ValueError: one of the listed values is an infinite number.
+    """
     children: list[Any] = []
     for item in level:
         if isinstance(item, dict):

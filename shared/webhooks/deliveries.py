@@ -68,7 +68,15 @@ class DeliveryLog:
     async def list_page(
         self, endpoint_id: str, status: DeliveryStatus | None, after: DeliveryPlace | None, limit: int
     ) -> tuple[Sequence[Delivery], DeliveryPlace | None]:
-        """Return a page of an endpoint's deliveries, newest first, and the position of the next page, if there is one.
+        """Return a page of an endpoint's deliveries, newest first, and the position at which the next page begins.
+
+        The position is None on the last page.
+
+        Args:
+            endpoint_id: id of the webhook endpoint.
+            status: return only deliveries of this status; None for all.
+            after: position that was returned with the previous page; None for the first page.
+            limit: maximum number of deliveries.
 
         Raises:
             WorkspaceError: NOT_FOUND ``WEBHOOK_NOT_FOUND``.
@@ -79,9 +87,10 @@ class DeliveryLog:
         return page, DeliveryPlace(format_rfc3339(page[-1].created_at), page[-1].id) if len(found) > limit else None
 
     async def retry(self, endpoint_id: str, delivery_id: str) -> Delivery:
-        """Send a delivery again now, under the same id; return the delivery.
+        """Make a delivery due now, so that the worker sends it again under the same id; return the delivery.
 
-        A delivery that has ended gets one attempt; a pending delivery keeps its remaining retries.
+        A delivery that has ended gets one attempt; a pending delivery keeps its remaining retries. A delivery that a
+        worker is sending at this moment does not change.
 
         Raises:
             WorkspaceError: NOT_FOUND ``WEBHOOK_NOT_FOUND`` or ``DELIVERY_NOT_FOUND``; CONFLICT ``WEBHOOK_DISABLED``.

@@ -36,6 +36,8 @@ class DeliveryStatus(StrEnum):
 
 
 class _Record(BaseModel):
+    """Frozen model of a stored object; properties that newer versions of the service store are ignored."""
+
     model_config = ConfigDict(frozen=True, extra="ignore")
 
 
@@ -50,7 +52,7 @@ class EventFilter(_Record):
     severities: tuple[Severity, ...] | None = None
 
     def accepts(self, event: WebhookEvent) -> bool:
-        """Return whether a webhook event passes each restriction of this filter."""
+        """Return whether a webhook event has an accepted surface, connection and severity."""
         severity = None if event.severity is None else frozenset({event.severity})
         pairs = ((self.surfaces, event.surfaces), (self.connections, event.connections), (self.severities, severity))
         return all(wanted is None or not (found or frozenset()).isdisjoint(wanted) for wanted, found in pairs)
@@ -60,9 +62,10 @@ class StoredSecret(_Record):
     """Encrypted secret of an endpoint.
 
     Attributes:
-        encrypted: the secret, see :class:`shared.webhooks.secrets.SecretVault`.
+        encrypted: the secret as :meth:`shared.webhooks.secrets.SecretVault.encrypt` returns it.
         append_id: id of the request that created the secret, so that a repeated request returns it again.
-        expires_at: time at which the secret stops signing after a rotation; None for the newest secret.
+        expires_at: time after a rotation from which deliveries are no longer signed with this secret; None for the
+            newest secret.
     """
 
     encrypted: str
@@ -116,7 +119,7 @@ class WebhookEndpoint(_Record):
         return self.enabled and since is not None and since <= event.at and self.filter.accepts(event)
 
     def list_active_secrets(self, at: datetime) -> list[StoredSecret]:
-        """Return the secrets that must sign a delivery at a time, newest first."""
+        """Return the secrets with which a delivery that is sent at a given time must be signed, newest first."""
         return [secret for secret in self.secrets if secret.expires_at is None or at < secret.expires_at]
 
 
@@ -163,8 +166,8 @@ class Delivery(_Record):
         id: id of the message, derived from the endpoint and the key of the event; the header ``webhook-id``.
         endpoint: id of the webhook endpoint.
         body: the event as JSON text in the format ``standard``.
-        retries: number of scheduled retries that were used.
-        attempts: the last attempts, oldest first.
+        retries: number of automatic retries that were scheduled so far.
+        attempts: the last 20 attempts, oldest first.
         next_attempt_at: time of the next attempt; None if the delivery has ended.
         scheduled_at: time at which the next attempt was scheduled or a worker claimed the delivery.
         lease: token of the worker that sends the delivery now; empty if it waits.
@@ -200,6 +203,6 @@ class Delivery(_Record):
 
 
 def build_delivery_id(endpoint: str, key: str) -> str:
-    """Compute the id of the delivery of an event to an endpoint; repeated events get the same id."""
+    """Compute a delivery's id from the endpoint's id and the event's key; an event published again has the same id."""
     digest = hashlib.sha256(f"{endpoint}\n{key}".encode()).digest()[:20]
     return "msg_" + b32encode(digest).decode().lower()

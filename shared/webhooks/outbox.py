@@ -13,7 +13,7 @@ from shared.webhooks.ports import WebhookStore
 from shared.webhooks.registry import EndpointRegistry
 
 MAX_ADDED: Final = 100
-"""Deliveries that are built and stored together. More would block the event loop, and other writers of the store."""
+"""Maximum number of deliveries that are built and stored together; more would block the event loop and the store."""
 
 
 class DeliveryOutbox:

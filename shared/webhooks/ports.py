@@ -54,10 +54,17 @@ class WebhookStore(Protocol):
     async def claim_due_deliveries(
         self, endpoint: str, at: datetime, leased_until: datetime, lease_id: str, limit: int
     ) -> Sequence[Delivery]:
-        """Claim due deliveries of an endpoint for this process, in the order in which they became due.
+        """Claim due deliveries of an endpoint for this process; return them in the order in which they became due.
 
         No other caller gets these deliveries before ``leased_until``. Then they are due again, because this
         process may have crashed.
+
+        Args:
+            endpoint: id of the webhook endpoint.
+            at: current time.
+            leased_until: time at which the claim ends.
+            lease_id: new id of the claim, which :meth:`save` requires.
+            limit: maximum number of deliveries.
         """
         ...
 
@@ -76,7 +83,14 @@ class WebhookStore(Protocol):
         ...
 
     async def save(self, delivery: Delivery, lease_id: str) -> bool:
-        """Store the result of a claimed delivery; return False if another worker has claimed it meanwhile."""
+        """Store the result of a claimed delivery.
+
+        Return False and store nothing if another worker has claimed the delivery meanwhile.
+
+        Args:
+            delivery: the delivery after the attempt.
+            lease_id: id of the claim.
+        """
         ...
 
     async def change_delivery(
@@ -84,7 +98,7 @@ class WebhookStore(Protocol):
     ) -> Delivery | None:
         """Atomically replace a delivery by the result of ``change``.
 
-        If a worker has claimed the delivery, it loses the claim.
+        A worker that has claimed a replaced delivery loses its claim if the new delivery has another ``lease``.
 
         Args:
             endpoint: id of the webhook endpoint.

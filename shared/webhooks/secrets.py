@@ -53,8 +53,8 @@ class SecretVault:
         """Decrypt the stored secret of an endpoint.
 
         Raises:
-            WorkspaceError: UNAVAILABLE ``WEBHOOK_KEY_UNAVAILABLE`` if the key is missing, or if another key encrypted
-                the secret.
+            WorkspaceError: UNAVAILABLE ``WEBHOOK_KEY_UNAVAILABLE`` if the key is missing or too short, or if the secret
+                was encrypted with another key.
         """
         content = b64decode(encrypted)
         cipher = await self._load_cipher()

@@ -44,7 +44,7 @@ _TEAMS_SCHEMA: Final = "http://adaptivecards.io/schemas/adaptive-card.json"
 
 
 def render_body(body: str, message_format: MessageFormat, base_url: str) -> bytes:
-    """Convert an event to the request body in the format that the endpoint expects.
+    """Convert the JSON text of an event to the request body in the format that the endpoint expects.
 
     Args:
         body: the event as JSON text.
@@ -68,6 +68,7 @@ def build_chat_message_title(event: Mapping[str, Any]) -> str:
 
 
 def _build_link(event: Mapping[str, Any], base_url: str) -> str:
+    """Build the URL of the console page for this type of event; empty if the service's address is not known."""
     page = _PAGES[event["type"].partition(".")[0]]
     return f"{base_url}/console#/{page}" if base_url else ""
 
@@ -140,9 +141,9 @@ def _shorten_text(text: str, length: int) -> str:
 
 
 SECONDS: Final = 15.0
-"""Seconds within which an endpoint must reply with a status."""
+"""Maximum time in seconds until the status of the endpoint's reply is received."""
 MAX_REPLY_BYTES: Final = 1_024
-"""Number of bytes of the reply's body that are stored in the log of deliveries."""
+"""Maximum number of bytes of the reply's body that are stored in the log of deliveries; the rest is cut off."""
 USER_AGENT: Final = "oi-webhooks/1"
 _SUCCESS: Final = range(200, 300)
 

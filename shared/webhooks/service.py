@@ -30,7 +30,7 @@ from shared.webhooks.registry import EndpointRegistry, add_or_replace_endpoint, 
 from shared.webhooks.secrets import SecretVault
 
 OVERLAP: Final = timedelta(hours=24)
-"""Time for which the previous secret still signs deliveries after a rotation."""
+"""Time after a rotation for which deliveries are also signed with the previous secret."""
 _LOG = get_logger("webhooks")
 
 
@@ -99,7 +99,7 @@ class WebhookService:
         return sorted(endpoints, key=lambda each: (each.created_at, each.id))
 
     async def get(self, endpoint_id: str) -> WebhookEndpoint:
-        """Return a webhook endpoint.
+        """Return the webhook endpoint with this id.
 
         Raises:
             WorkspaceError: NOT_FOUND ``WEBHOOK_NOT_FOUND``.
@@ -213,10 +213,18 @@ class WebhookService:
     async def rotate_secret(
         self, user_id: str, endpoint_id: str, condition: Condition = UNCONDITIONAL, *, append_id: str = ""
     ) -> EndpointSecret:
-        """Create a new secret for an endpoint; for :data:`OVERLAP` (a duration), the previous one also signs.
+        """Create a new secret for an endpoint; for 24 hours, deliveries are also signed with the previous secret.
+
+        Args:
+            user_id: user who rotates the secret.
+            endpoint_id: id of the webhook endpoint.
+            condition: If-Match precondition on the definition of the endpoint.
+            append_id: unique id of the request; a repeat returns the secret that the first request created. Empty for
+                a request that is certainly new.
 
         Raises:
-            WorkspaceError: NOT_FOUND ``WEBHOOK_NOT_FOUND``; PRECONDITION_FAILED.
+            WorkspaceError: NOT_FOUND ``WEBHOOK_NOT_FOUND``; PRECONDITION_FAILED; TOO_LARGE ``RECORD_TOO_LARGE`` if the
+                endpoint is too large for its audit event; UNAVAILABLE.
         """
         append_id = append_id or self._runtime.new_id()
         made = await self._create_secret(endpoint_id, append_id)
@@ -235,7 +243,9 @@ class WebhookService:
         return await self._build_endpoint_secret((await self._change_endpoints(replace_secret)).endpoints[endpoint_id])
 
     async def send_test(self, user_id: str, endpoint_id: str, *, append_id: str = "") -> Delivery:
-        """Store a test event for an endpoint, even if the endpoint does not subscribe to it, and return the delivery.
+        """Store a delivery of a test event to an endpoint, even without a subscription, and return the delivery.
+
+        The worker sends it in the background. A repeat with the same ``append_id`` stores nothing.
 
         Raises:
             WorkspaceError: NOT_FOUND ``WEBHOOK_NOT_FOUND``; CONFLICT ``WEBHOOK_DISABLED``.
@@ -258,7 +268,7 @@ class WebhookService:
         If the workspace has no provenance (audit chains), delete the events and return 0.
 
         Raises:
-            WorkspaceError: from the audit log or the store; unappended events stay pending.
+            WorkspaceError: any error of the audit log or the store; events that were not appended stay pending.
         """
         if await self._is_audited():
             return await flush_outbox(self._registry, self._audit_log)
@@ -269,10 +279,10 @@ class WebhookService:
         return 0
 
     async def check_url(self, text: str) -> None:
-        """Check that a URL is allowed as the URL of an endpoint.
+        """Reject a URL that is not allowed as the URL of an endpoint, or whose host resolves to a forbidden address.
 
         Raises:
-            WorkspaceError: INVALID ``WEBHOOK_URL_REFUSED`` with the rule.
+            WorkspaceError: INVALID ``WEBHOOK_URL_REFUSED``, whose message states the broken rule.
         """
         try:
             await self._http.check(parse_outbound_url(text))

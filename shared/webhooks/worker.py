@@ -22,9 +22,9 @@ from shared.webhooks.sender import DeliverySender
 LEASE: Final = timedelta(seconds=30)
 """Time for which a worker owns a delivery, longer than an attempt; another worker can send it after this time."""
 MAX_PER_ENDPOINT: Final = 8
-"""Maximum number of deliveries of one endpoint that a process sends at a time, so that it does not delay others."""
+"""Maximum number of deliveries that a process sends to one endpoint at a time; a slow endpoint delays no other."""
 PROMPT_RETRY_SECONDS: Final = 10.0
-"""Seconds up to which a process itself waits for a retry; the background job starts later retries."""
+"""Maximum time in seconds for which a process itself waits for a retry; the background job starts later retries."""
 _MAX_RESCHEDULED: Final = 100
 _GONE: Final = 410
 _LOG = get_logger("webhooks")
@@ -159,6 +159,7 @@ class DeliveryWorker:
         await self._store.save(failed, lease)
 
     async def _attempt_delivery(self, endpoint: WebhookEndpoint, delivery: Delivery, lease: str) -> None:
+        """Send a claimed delivery once; store the result, and whether the endpoint works."""
         result = await self._sender.send(endpoint, delivery)
         attempt = result.attempt
         if result.is_delivered:
@@ -171,7 +172,7 @@ class DeliveryWorker:
         if after.status is DeliveryStatus.FAILED:
             count("workspace.webhooks.dead_letters")
             _LOG.warning(
-                "a webhook delivery failed for good: %s",
+                "a webhook delivery failed and is not retried: %s",
                 attempt.error,
                 extra=fields(webhook=endpoint.id, delivery=delivery.id, eventType=delivery.event_type),
             )
@@ -179,6 +180,7 @@ class DeliveryWorker:
         await self._update_endpoint_health(endpoint, attempt, is_delivered=result.is_delivered)
 
     def _schedule_retry(self, delivery: Delivery, attempt: Attempt) -> Delivery:
+        """Return the delivery with a failed attempt and the time of the next one; it fails after its last retry."""
         at = self._runtime.now()
         due_at = compute_retry_time(delivery.retries, at, self._runtime)
         if due_at is None:

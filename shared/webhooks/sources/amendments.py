@@ -16,7 +16,7 @@ from shared.webhooks.registry import EndpointRegistry
 
 STATE_DOCUMENT: Final = "amendments"
 OVERLAP: Final = timedelta(minutes=2)
-"""Time before the last run whose records are read again, because the clocks of instances differ."""
+"""Length of the period before the last run whose records are read again, because the clocks of instances differ."""
 _TYPES: Final = (WebhookEventType.AMENDMENT_PENDING, WebhookEventType.AMENDMENT_DECIDED)
 _PAGE_RECORDS: Final = 500
 _PAGE_BYTES: Final = 4_000_000
@@ -50,7 +50,7 @@ class AmendmentEvents:
         self._tips: dict[ChainKey, Tip] = {}
 
     async def publish_new_events(self) -> None:
-        """Publish events about new records; read no records if no endpoint subscribes to such events.
+        """Publish events about amendments and decisions since the last run, if an endpoint subscribes to such events.
 
         Raises:
             WorkspaceError: UNAVAILABLE if a store does not respond; the next run repeats the work.
@@ -108,7 +108,7 @@ class AmendmentEvents:
 
 
 def find_earliest_subscription_time(endpoint_list: EndpointList, types: Iterable[WebhookEventType]) -> datetime | None:
-    """Return the earliest time from which an enabled endpoint subscribes to any of the types; else None."""
+    """Return the earliest time at which an enabled endpoint subscribed to one of these types; None without any."""
     times = [
         each.subscribed_at[kind]
         for each in endpoint_list.endpoints.values()
@@ -139,6 +139,11 @@ def build_decision_event(scope_key: str, original: dict[str, Any], decision: dic
     """Build the webhook event about the approval or rejection of an amendment (correction of a record).
 
     Return None if the time of the decision cannot be parsed.
+
+    Args:
+        scope_key: scope of the audit chain.
+        original: content of the amendment's record; empty if it was tampered with.
+        decision: content of the record that approves or rejects the amendment.
     """
     decided_by = decision.get("ApprovedBy", decision.get("RejectedBy"))
     data = _describe_amendment(scope_key, {**decision, **original, "RecordID": decision["AmendmentID"]})

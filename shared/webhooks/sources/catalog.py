@@ -24,7 +24,7 @@ STATE_DOCUMENT: Final = "connection-statuses"
 _KIND: Final = WebhookEventType.CONNECTION_STATUS_CHANGED
 
 type Reported = dict[str, Any]
-"""Stored document: reported ``statuses`` by connection, ``version``, and ``unpublished`` changes of the version."""
+"""Stored document: reported ``statuses`` by connection, time of the run (``version``), its ``unpublished`` changes."""
 
 
 class ConnectionEvents:
@@ -132,7 +132,12 @@ def build_next_statuses(
 
 
 def build_status_event(change: Mapping[str, Any], version: str) -> WebhookEvent:
-    """Build the webhook event about a change of a connection's status; ``version``: time of the run that found it."""
+    """Build the webhook event about a change of a connection's status.
+
+    Args:
+        change: an element of ``unpublished`` in the stored document.
+        version: time of the run that found the change; part of the event's key.
+    """
     names = ("connection", "before", "after", "lastMessage")
     return WebhookEvent(
         key=f"{_KIND}/{version}/{change['connection']}",

@@ -26,7 +26,7 @@ class EventSources:
     """Publishes webhook events about all stored changes, and wakes the worker that sends them.
 
     Args:
-        sources: functions by name; each publishes the events of one kind of change. The names are for logs and metrics.
+        sources: functions that each publish the events of one kind of change, by their names in logs and metrics.
         wake: makes the worker look for due deliveries.
     """
 
@@ -98,13 +98,13 @@ def build_broken_chain_event(chain: ChainKey, broken_at: str, reason: str, at: d
 
 
 def build_lock_out_event(member: str, event_id: str, at: datetime, attempts: int, since: datetime) -> WebhookEvent:
-    """Build the webhook event about the lock-out of a member.
+    """Build the webhook event about a member who cannot sign for some time, because signatures were refused.
 
     Args:
         member: id of the member.
         event_id: unique id of the lock-out.
         at: time of the lock-out.
-        attempts: number of refused attempts.
+        attempts: number of refused attempts to sign.
         since: time of the first of these attempts.
     """
     kind = WebhookEventType.SIGNATURE_SUSPICIOUS

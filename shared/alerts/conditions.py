@@ -35,7 +35,7 @@ class AlertGroup:
     """Group of a rule's data, such as the rows of one device; each group has its own alert.
 
     Attributes:
-        labels: values that identify the group within its rule; empty for a rule without groups.
+        labels: names and values that identify the group within its rule; empty for a rule without groups.
         value: value that the condition compares. For a column: its value in the first matching row, or in the first row
             if none matches. For a row count: the number of rows. For an absence rule: seconds since the last message.
         matches: True if the group meets the rule's condition.
@@ -88,6 +88,7 @@ def evaluate_row_groups(rule: AlertRule, result: QueryResult) -> list[AlertGroup
 def _evaluate_row_count_condition(
     rule: AlertRule, row_condition: Rows, rows: Sequence[Mapping[str, Any]]
 ) -> list[AlertGroup]:
+    """Return a group with its number of rows for each combination of labels, or one group for a rule without groups."""
     if not rule.group_by:
         return [AlertGroup({}, len(rows), bool(rows) is (row_condition is Rows.ANY))]
     groups: dict[GroupKey, AlertGroup] = {}
@@ -105,6 +106,7 @@ def _evaluate_column_condition(
     rows: Iterable[Mapping[str, Any]],
     to_number: Callable[[Any], Number | None],
 ) -> list[AlertGroup]:
+    """Return a group for each combination of labels; a group matches if the column of at least one row does."""
     compare = _COMPARISONS[condition.operator or Operator.GT]
     groups: dict[GroupKey, AlertGroup] = {}
     for row in rows:
@@ -133,12 +135,13 @@ def _to_label(value: Any) -> str | None:
 
 
 def _to_number(value: Any) -> Number | None:
+    """Return a cell that is a finite number; None for any other value."""
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     return value if is_number and math.isfinite(value) else None
 
 
 def _decimal_to_number(value: Any) -> Number | None:
-    """Convert a cell of the KQL type decimal, which the query engine writes as text, to a number."""
+    """Convert a cell of the KQL type decimal, which the query engine writes as text; None if it is no finite number."""
     try:
         return _to_number(value if isinstance(value, int | float) else float(Decimal(str(value))))
     except (InvalidOperation, OverflowError):

@@ -25,6 +25,7 @@ from shared.warm_queries.results import QueryResult
 from shared.warm_queries.service import MAX_LIMIT, WarmQueries, bind_parameters
 
 _CELL_SIZE: Final = 16
+"""Assumed size of one row; decides whether the rows are evaluated in a worker thread."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +110,7 @@ class RuleEvaluation:
 
 
 def _describe_evaluation_error(rule: AlertRule, error: WorkspaceError) -> str:
+    """Return the reason why the data of a rule cannot be read, for users."""
     if error.code == "QUERY_NOT_APPROVED":
         return f"The warm query {rule.query!r} is a draft; it must be approved first."
     return error.detail
@@ -117,9 +119,9 @@ def _describe_evaluation_error(rule: AlertRule, error: WorkspaceError) -> str:
 async def find_query_errors(
     rule: AlertRule, query: WarmQuery, columns: QueryColumns, *, is_query_readable: bool
 ) -> list[FieldError]:
-    """Check a threshold rule against its query: parameters, time range and columns; return the errors.
+    """Check that parameters, time range and columns of a threshold rule fit its query; return the errors of the rule.
 
-    If the query engine does not return the columns, other errors are still returned.
+    If the query engine does not return the columns, the errors of parameters and time range are still returned.
 
     Args:
         rule: a rule whose own fields are valid.

@@ -23,7 +23,7 @@ class AlertState(StrEnum):
 
 
 class RuleStatus(StrEnum):
-    """State of an alert rule that callers of the API see."""
+    """State of an alert rule, as replies of the API state it."""
 
     OK = "ok"
     PENDING = "pending"
@@ -56,8 +56,8 @@ class Alert(BaseModel):
         rule: lookup (id in URLs) of the alert rule.
         name: name of the rule when the alert began to fire; ``severity``, ``surface`` and ``runbook_url`` are also
             values of the rule at that time.
-        value: group's value in the newest evaluation; for rules with many alerts, the value at the alert's last change
-            of state.
+        value: group's value in the newest evaluation; for rules with more than 100 alerts, the value at the alert's
+            last change of state.
         started_at: time at which the condition began to hold.
         marks: events about the alert that are not yet published; see :class:`Mark`.
     """
@@ -104,7 +104,7 @@ class RuleState(BaseModel):
         revision: revision of the definition that was evaluated.
         due_at: time of the next evaluation.
         error: reason why the newest evaluation failed; None if it succeeded.
-        error_alert: alert that notifies about the failure; callers do not get it in the list of alerts.
+        error_alert: alert that notifies about failed evaluations; it is not in the list of alerts.
         firing: number of firing alerts.
         pending: number of pending alerts.
         has_marks: True if an alert of this rule has marks: events that are not yet published.

@@ -16,10 +16,10 @@ SCOPE: Final = "alerts"
 """Scope of the audit events about alerts."""
 
 MAX_PUBLISHED: Final = 100
-"""Alerts whose events are built and published together; more would block the event loop."""
+"""Maximum number of alerts whose events are built and published together; more would block the event loop."""
 
 _ALERT_SIZE: Final = 500
-"""Characters that stand for the work on one alert; many alerts are processed in a worker thread."""
+"""Assumed size of one alert; decides whether alerts are processed in a worker thread."""
 
 _TYPES: Final = {Mark.FIRING: WebhookEventType.ALERT_FIRING, Mark.RESOLVED: WebhookEventType.ALERT_RESOLVED}
 _LOG = get_logger("alerts")
@@ -56,7 +56,7 @@ class Notifications:
         self._runtime = runtime
 
     async def publish_unpublished_events(self, record: RuleRecord) -> RuleRecord | None:
-        """Publish the unpublished events about a rule's alerts, remove their marks, and return the new record.
+        """Publish the unpublished events about a rule's alerts, remove the marks of the events; return the new record.
 
         Return None if another process changed the record meanwhile; the marks then stay, and the scheduler publishes
         the events again.
@@ -97,7 +97,7 @@ class Notifications:
 
 
 def _clear_notification_marks(alerts: Iterable[Alert]) -> tuple[list[Alert], tuple[Alert, ...]]:
-    """Remove the marks, whose events are published; return the alerts that had marks, and the alerts still active."""
+    """Remove all marks from alerts; return the changed alerts, and the alerts that are pending or firing."""
     puts = {alert.id: alert.copy_without_marks(*Mark) for alert in alerts if alert.marks}
     return list(puts.values()), tuple(alert for old in alerts if (alert := puts.get(old.id, old)).is_active)
 
@@ -121,6 +121,7 @@ def build_webhook_events(alert: Alert) -> Iterator[WebhookEvent]:
 
 
 def _build_event_data(alert: Alert, mark: Mark) -> dict[str, Any]:
+    """Build the property ``data`` of the webhook event for a mark of an alert."""
     return {
         "alertId": alert.id,
         "rule": alert.rule,

@@ -55,7 +55,10 @@ class AlertStore(Protocol):
         ...
 
     async def load_rule_record(self, rule: str) -> RuleRecord:
-        """Return the stored state and the open alerts of an alert rule."""
+        """Return the stored state and the open alerts of the rule with this lookup (id in URLs).
+
+        The record has neither state nor alerts if nothing is stored.
+        """
         ...
 
     async def save_rule_changes(
@@ -77,7 +80,7 @@ class AlertStore(Protocol):
         ...
 
     async def find_alert(self, alert_id: str) -> Alert | None:
-        """Return an alert; None if it does not exist."""
+        """Return the alert with this id; None if it does not exist."""
         ...
 
     async def list_alerts(self, alert_filter: AlertFilter, after: AlertPlace | None, limit: int) -> Sequence[Alert]:
@@ -91,7 +94,7 @@ class AlertStore(Protocol):
         ...
 
     async def delete_resolved(self, before: datetime) -> int:
-        """Delete alerts that were resolved before a time and whose events have all been published; return their number.
+        """Delete alerts that were resolved before a time and have no marks (unpublished events); return their number.
 
         A store in which resolved alerts expire by themselves returns 0.
         """

@@ -58,7 +58,9 @@ class RuleEvaluator:
         self._runtime = runtime
 
     async def evaluate(self, rules: Sequence[str], catalog: Catalog) -> RuleStates:
-        """Evaluate the due rules, end the alerts of disabled and deleted rules, and return the new rule states.
+        """Evaluate the due rules, end the alerts of disabled and deleted rules, and return the states of the rules.
+
+        The result does not contain a rule if another process changed the rule's record during its processing here.
 
         Args:
             rules: lookups (ids in URLs) of rules that read the same data.
@@ -88,6 +90,7 @@ class RuleEvaluator:
         return states
 
     def _is_due(self, entry: Entry, record: RuleRecord, catalog: Catalog) -> bool:
+        """Return whether a rule is due, or has an alert about a connection that is disabled or was removed."""
         if is_due(entry.value, build_rule_revision(entry), record.state, self._runtime.now()):
             return True
         watched = (alert.connection for alert in record.alerts if alert.is_active and alert.connection is not None)
@@ -105,6 +108,7 @@ class RuleEvaluator:
     async def _evaluate_groups(
         self, entry: Entry, data: RuleData | EvaluationError
     ) -> list[AlertGroup] | EvaluationError:
+        """Return the evaluated groups of a rule's data, or the reason why data or condition cannot be evaluated."""
         if isinstance(data, EvaluationError):
             return data
         try:
@@ -117,7 +121,7 @@ class RuleEvaluator:
     ) -> RuleState | None:
         """Evaluate a rule, store the result, and return the rule's new state.
 
-        If another process has stored a newer evaluation, store nothing and return the state that it stored.
+        If another process has stored a newer evaluation, store nothing and return the state of that evaluation.
         """
         groups = await self._evaluate_groups(entry, data)
         count("workspace.alerts.evaluations", failed=isinstance(groups, EvaluationError))
@@ -181,6 +185,6 @@ class RuleEvaluator:
             settled = await self._notifications.publish_unpublished_events(record)
         except WorkspaceError as error:
             count("workspace.alerts.failures")
-            _LOG.warning("transitions of alerts stay unpublished: %s", error, extra=fields(rule=record.rule))
+            _LOG.warning("events about alerts stay unpublished: %s", error, extra=fields(rule=record.rule))
             return record.state
         return record.state if settled is None else settled.state

@@ -73,8 +73,8 @@ def compute_state_after_failure(
     """Return the new state of a rule whose evaluation failed, and the changes to its alerts.
 
     The alerts of the rule do not change. If stored alerts belong to a deleted rule that had the same lookup (id in
-    URLs), they end. The first failure starts a notification of severity `warning` about the rule; further failures only
-    replace its reason.
+    URLs), they end. The first failure starts an alert of severity `warning` about the rule (``error_alert``). Further
+    failures only replace ``error`` in the state.
 
     Args:
         entry: alert rule with its creation time.
@@ -147,6 +147,7 @@ def _end_alerts_of_deleted_rule(entry: CatalogEntry[AlertRule], record: RuleReco
 
 
 def _is_same_rule(state: RuleState, entry: CatalogEntry[AlertRule]) -> bool:
+    """Return whether a state belongs to this rule and not to a deleted rule with the same lookup (id in URLs)."""
     return state.revision.startswith(f"{format_rfc3339(entry.created_at)}/")
 
 
@@ -172,7 +173,7 @@ def _build_error_alert(rule: AlertRule, reason: str, at: datetime, alert_id: str
 
 
 def _resolve_error_alert(state: RuleState | None, at: datetime) -> Alert | None:
-    """Resolve a rule's alert about failed evaluations, if it fires; return this alert, or None if there is none."""
+    """Return the rule's alert about failed evaluations, resolved if it was firing; None if the rule has none."""
     alert = state.error_alert if state is not None else None
     if alert is None or not alert.is_active:
         return alert
@@ -188,7 +189,7 @@ class RuleStatusReport:
         status: state of the rule.
         error: reason why the newest evaluation failed; else None.
         evaluated_at: time of the newest evaluation; None before the first one.
-        due_at: time of the next evaluation; None for a disabled rule.
+        due_at: time of the next evaluation, in the past if the rule was just changed; None for a disabled rule.
     """
 
     status: RuleStatus
@@ -198,7 +199,9 @@ class RuleStatusReport:
 
 
 def build_status_report(entry: CatalogEntry[AlertRule], state: RuleState | None) -> RuleStatusReport:
-    """Derive the status of an alert rule, for callers.
+    """Build the report about the newest evaluation of an alert rule.
+
+    A state of a deleted rule with the same lookup (id in URLs) is ignored.
 
     Args:
         entry: alert rule with its creation time.

@@ -23,18 +23,19 @@ from shared.observability.metrics import count
 from shared.runtime import SYSTEM_RUNTIME, Runtime
 
 READS_AT_ONCE: Final = 4
-"""Maximum number of queries (data sources of rules) that are read at the same time."""
+"""Maximum number of data sources (queries of rules) that are read at the same time."""
 
 REFRESH_SECONDS: Final = 60.0
-"""Maximum age in seconds of rule states in memory; another instance has possibly evaluated rules before."""
+"""Maximum age in seconds of the rule states in memory; another instance can have evaluated rules meanwhile."""
 
 RETRY_SECONDS: Final = 10.0
-"""Seconds after a failure of the stores before the rules of a data source are tried again."""
+"""Seconds after a failed evaluation before the rules of the same data source are evaluated again."""
 
 HISTORY: Final = timedelta(days=90)
 """Time for which resolved alerts are stored."""
 
 _LOOK_SECONDS: Final = 1.0
+"""Maximum time in seconds between two searches for due rules while evaluations are running."""
 _CLEANUP_SECONDS: Final = 3600.0
 _LOG = get_logger("alerts")
 

@@ -29,7 +29,7 @@ class TrialGroup:
     Attributes:
         labels: names and values that identify the group.
         value: value of the group that the condition compares.
-        would_fire: True if the alert of the group would fire now.
+        would_fire: True if the group's alert would be firing after an evaluation now.
     """
 
     labels: Labels
@@ -83,7 +83,7 @@ class Alerts:
         return {state.rule: state for state in await self._store.list_states()}
 
     async def find_state(self, rule: str) -> RuleState | None:
-        """Return the stored state of an alert rule; None before its first evaluation."""
+        """Return the stored state of the alert rule with this lookup (id in URLs); None before its first evaluation."""
         return (await self._store.load_rule_record(rule)).state
 
     async def list_alerts(
@@ -94,7 +94,7 @@ class Alerts:
         return found[:limit], len(found) > limit
 
     async def try_rule(self, entry: CatalogEntry[AlertRule]) -> Trial:
-        """Evaluate an alert rule once, even if it is disabled, without a change of its state."""
+        """Evaluate an alert rule once, even if it is disabled, without a change of stored states and alerts."""
         record = await self._store.load_rule_record(entry.value.lookup)
         at = self._runtime.now()
         try:
@@ -122,7 +122,7 @@ class Alerts:
 
         Raises:
             WorkspaceError: NOT_FOUND ``ALERT_NOT_FOUND``; CONFLICT ``ALERT_RESOLVED``; CONFLICT ``ALERT_CHANGED`` if
-                concurrent changes prevent it; UNAVAILABLE if a store does not respond.
+                other processes changed the alert during each attempt; UNAVAILABLE if a store does not respond.
         """
         found = await self._store.find_alert(alert_id)
         if found is None:

@@ -11,7 +11,7 @@ from shared.background.ports import cap_stored_time
 from shared.catalog.alert_rule_models import AlertRule
 
 MAX_REFRESHED: Final = 100
-"""Number of alerts above which a rule stores values only at a change of state, because each value costs a write."""
+"""Maximum number of alerts of a rule whose values are stored at each evaluation, because each costs a write."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +76,7 @@ def add_alert_end(alert: Alert, at: datetime, changes: Transitions) -> None:
 
 
 def _begin_alert(rule: AlertRule, group: AlertGroup, at: datetime, alert_id: str) -> Alert:
+    """Build the alert of a group that begins to meet the condition: pending, or firing without a hold duration."""
     pending = Alert(
         id=alert_id,
         rule=rule.lookup,
@@ -93,6 +94,7 @@ def _begin_alert(rule: AlertRule, group: AlertGroup, at: datetime, alert_id: str
 
 
 def _continue_alert(rule: AlertRule, alert: Alert, group: AlertGroup, at: datetime, *, refreshes_value: bool) -> Alert:
+    """Return the alert of a group that still meets the condition; a pending alert fires after the hold duration."""
     if alert.state is AlertState.PENDING:
         # Otherwise the alert would not fire until the clocks reach the stored time again.
         alert = alert.change(started_at=cap_stored_time(alert.started_at, at))

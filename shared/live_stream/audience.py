@@ -7,7 +7,7 @@ PRESENT_SECONDS = 60.0
 """Seconds after an admission or a positive check for which a group counts as occupied."""
 
 ABSENT_SECONDS = 1.0
-"""Seconds for which a group that was reported empty counts as empty; short, as other processes admit listeners, too."""
+"""Seconds for which a group that was reported empty counts as empty; short, because other processes admit listeners."""
 
 
 class Audience:

@@ -28,7 +28,7 @@ class SignedEvents:
         self._key = access_key.encode()
 
     async def verify(self, headers: Mapping[str, str]) -> None:
-        """Verify that one of a call's signatures is valid; Web PubSub signs each call with each of its access keys."""
+        """Verify that at least one signature of a call is valid; Web PubSub signs with each of its access keys."""
         connection = headers.get(CONNECTION_ID, "")
         expected = "sha256=" + hmac.new(self._key, connection.encode(), hashlib.sha256).hexdigest()
         given = [each.strip() for each in headers.get(SIGNATURE, "").split(",")]

@@ -14,7 +14,7 @@ from shared.timestamps import format_rfc3339, parse_rfc3339
 MAX_WINDOW_SECONDS = 3600
 _WINDOW = {"type": "integer", "format": "int32", "minimum": 1, "maximum": MAX_WINDOW_SECONDS}
 MEMBER = "member"
-"""Property of a stream's state in Web PubSub that holds the member id of the stream's owner."""
+"""Property of a stream's state in Web PubSub with the member id of the listener."""
 
 _DIGITS = re.compile(r"\d{1,4}", re.ASCII)
 
@@ -69,7 +69,7 @@ class StreamFilters(BaseModel):
         return now - timedelta(seconds=self.window_seconds)
 
     def to_connection_state(self, now: datetime) -> dict[str, str]:
-        """Return the filters as a JSON object, which Web PubSub stores until the stream opens.
+        """Return the filters as the JSON object that Web PubSub stores with a stream; ``windowSec`` becomes ``since``.
 
         The object is empty if the client requests no replay.
 

@@ -15,7 +15,7 @@ from shared.warm_queries.results import to_row_objects
 PAGE_ROWS: Final = 5_000
 TIMEOUT_SECONDS = 60
 _PAGE_SHRINK_FACTOR: Final = 5
-"""Divisor of the page size after the engine has rejected a page as too large."""
+"""Number by which the page size is divided after the engine has rejected a page as too large."""
 
 _MIN_PAGE_ROWS: Final = 40
 """Minimum number of rows of a page: 40 messages of 256 KiB, the maximum, are 10 MiB, which the engine accepts."""
@@ -70,7 +70,7 @@ class History:
     async def read_pages(
         self, connections: Sequence[str], since: datetime, until: datetime = _END_OF_TIME
     ) -> AsyncIterator[list[StoredImpulse]]:
-        """Yield pages of the stored messages of connections; two pages can contain the same message.
+        """Yield pages of the stored messages of connections, oldest first; two pages can contain the same message.
 
         A page starts at the last timestamp of the previous page, so the messages of this timestamp are repeated. If
         a whole page has one timestamp, the following pages continue within this timestamp.

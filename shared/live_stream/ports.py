@@ -57,7 +57,7 @@ class MessageService(MessageSender, Protocol):
         ...
 
     async def disconnect(self, connection_id: str, reason: str) -> None:
-        """Close a stream; a closed stream is ignored.
+        """Close a stream and send its listener the reason; do nothing if the stream is already closed.
 
         Raises:
             WorkspaceError: the same errors as :meth:`publish`.
@@ -81,7 +81,7 @@ class StreamSender(Protocol):
     """Sender of messages to single streams, identified by their connection id in Web PubSub."""
 
     async def send(self, connection_id: str, text: bytes) -> None:
-        """Send one text message to a stream; a closed stream is ignored.
+        """Send one text message to a stream; do nothing if the stream is closed.
 
         Raises:
             WorkspaceError: the same errors as ``MessageService.publish``.
@@ -97,7 +97,7 @@ class StreamSender(Protocol):
         ...
 
     async def disconnect(self, connection_id: str, reason: str) -> None:
-        """Close a stream, as ``MessageService.disconnect``."""
+        """Close a stream; see ``MessageService.disconnect``."""
         ...
 
 

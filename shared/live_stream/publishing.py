@@ -82,9 +82,11 @@ HEAVY_LOAD_PER_SECOND = 2_000
 
 PAUSE_FROM, PAUSE_UNTIL = timedelta(seconds=1), timedelta(seconds=20)
 PAUSE_AFTER_MESSAGES, PAUSE_FACTOR = 10, 4
-"""Busy ingestion on the same processor has priority. If publishing is behind by a time in this range, it pauses after
-every ``PAUSE_AFTER_MESSAGES`` messages for ``PAUSE_FACTOR`` times their duration. Beyond the range impulses would
-become stale."""
+"""Pauses of publishing while ingestion on the same processor is busy.
+
+If the messages of a batch are older than ``PAUSE_FROM``, publishing pauses after every ``PAUSE_AFTER_MESSAGES``
+messages, for ``PAUSE_FACTOR`` times the duration of sending them. It does not pause if they are older than
+``PAUSE_UNTIL``, because they would soon be too old to be published."""
 
 _INSTANT_SECONDS = 0.02
 _LOGGER = get_logger("live")
@@ -96,10 +98,10 @@ class Counters:
 
     Attributes:
         published: number of impulses that were sent to Web PubSub.
-        unheard: number not sent, because the group has no listeners.
-        stale: number not sent, because the impulses are older than a minute.
-        refused: number that Web PubSub rejected.
-        repeated: number not sent, because an impulse with the same id was sent recently.
+        unheard: number of impulses that were not sent, because their group has no listeners.
+        stale: number of impulses that were not sent, because they are older than a minute.
+        refused: number of impulses that Web PubSub rejected.
+        repeated: number of impulses that were not sent, because an impulse with the same id was sent recently.
         failures: number of batches that could not be sent completely.
     """
 
@@ -166,13 +168,13 @@ class LivePublisher:
         done.clear()
 
     async def skip_batch_without_listeners(self, groups: Collection[str], count: int) -> bool:
-        """Return whether a batch can be skipped, because none of its groups has a listener.
+        """Skip a batch if none of its groups has a listener: count its impulses as unheard and return True.
 
-        The caller need not read the events of a skipped batch; its impulses are counted as unheard.
+        Otherwise, return False; the caller must then publish the batch.
 
         Args:
             groups: groups of the batch's impulses.
-            count: number of impulses in the batch, which are counted as unheard.
+            count: number of impulses in the batch.
         """
         if self._audience is None:
             return False
@@ -185,6 +187,7 @@ class LivePublisher:
     def _group_unpublished_events(
         self, events: Sequence[HubEvent], published_numbers: set[int], at: datetime
     ) -> dict[str, list[HubEvent]]:
+        """Return the events to publish by group, without events that are too old, published, or have no group."""
         oldest = at - FRESH_FOR
         unpublished: dict[str, list[HubEvent]] = {}
         stale = 0
@@ -261,5 +264,6 @@ class LivePublisher:
 
 
 def _is_heavy_load(events: Sequence[HubEvent]) -> bool:
+    """Return whether the events of a batch arrived faster than ``HEAVY_LOAD_PER_SECOND``."""
     took = max((events[-1].enqueued_at - events[0].enqueued_at).total_seconds(), _INSTANT_SECONDS)
     return len(events) > HEAVY_LOAD_PER_SECOND * took

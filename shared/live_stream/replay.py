@@ -22,12 +22,12 @@ from shared.telemetry.json_text import parse
 from shared.telemetry.ports import CurrentCatalog
 
 REMEMBERED = 200_000
-"""Number of replayed messages whose repeats are recognised; far more than arrive while live data are fresh."""
+"""Maximum number of remembered messages of a replay; far more than arrive within the time of live data (a minute)."""
 LAG_SECONDS = 15.0
 """Seconds after which a message in the live stream is usually in the query table, too."""
 
 REREAD_TIME = timedelta(minutes=10)
-"""Time before the opening of the stream; messages measured since then are read a second time after the lag."""
+"""Length of the period before the opening of a stream whose messages are read again after ``LAG_SECONDS``."""
 
 SKEW = timedelta(seconds=5)
 """Tolerated clock difference of devices."""
@@ -158,7 +158,7 @@ class SentImpulses:
         return (impulse["Metadata"]["ConnectionLookup"], impulse["ID"]) in self._sent
 
     def find_oldest_remembered_time(self, since: datetime) -> datetime:
-        """Return the timestamp of the oldest remembered message, or ``since`` if no sent message was forgotten."""
+        """Return the timestamp of the oldest remembered message; ``since`` if all sent messages are remembered."""
         return next(iter(self._sent.values())) if self._has_evicted else since
 
 
@@ -214,6 +214,7 @@ class CatchUp:
             await self._service.disconnect(connection_id, failure)
 
     async def _replay_and_describe_failure(self, connection_id: str, filters: StreamFilters, since: datetime) -> str:
+        """Replay messages to a stream; return the reason for its listener if the replay fails, else an empty text."""
         if self._waiting >= MAX_WAITING:
             return "Too many concurrent replays; try again."
         self._waiting += 1
@@ -249,6 +250,11 @@ class CatchUp:
     async def _iterate_new_impulses(
         self, connections: Sequence[str], since: datetime, until: datetime, sent_impulses: SentImpulses
     ) -> AsyncIterator[bytes]:
+        """Yield the stored messages of a time range that were not sent before, and remember them as sent.
+
+        Raises:
+            OverflowError: the replay exceeds its maximum number of messages.
+        """
         async for page in self._history.read_pages(connections, since, until):
             for impulse in page:
                 if sent_impulses.add_if_new(impulse.key, impulse.timestamp):

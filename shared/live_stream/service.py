@@ -85,19 +85,19 @@ class Listener:
         return cls(principal.member_id, principal.credential_id, principal.expires_at or _FOREVER)
 
     @classmethod
-    def from_user_id(cls, name: str) -> "Listener":
+    def from_user_id(cls, user_id: str) -> "Listener":
         """Build the listener from its user id at the message service (Azure Web PubSub).
 
         Raises:
             WorkspaceError: UNAUTHENTICATED if the user id was not issued by this service.
         """
-        found = _USER_ID.fullmatch(name)
+        found = _USER_ID.fullmatch(user_id)
         if found is None:
             raise build_unauthenticated_error("The stream link was not issued by this service; request a new link.")
         return cls(unquote(found["member"]), found["token"], _EPOCH + timedelta(seconds=int(found["second"])))
 
     @property
-    def name(self) -> str:
+    def user_id(self) -> str:
         """User id of the stream at the message service (Azure Web PubSub): expiry, token id and member id.
 
         The member id is percent-encoded, because the service sends the user id in an HTTP header.
@@ -136,7 +136,16 @@ class Link:
 
 
 class LiveStream:
-    """Controls access to live streams."""
+    """Controls access to live streams.
+
+    Args:
+        catalog: function that returns the current workspace catalog.
+        service: message service, which opens, lists and closes streams.
+        audience: records each listener before the listener is admitted.
+        resume: checks that the member of an open stream still has access.
+        quota: counts the open streams of each member.
+        runtime: clock, randomness and threads.
+    """
 
     def __init__(
         self,
@@ -180,7 +189,7 @@ class LiveStream:
         await self._quota.reserve_stream(principal.member_id, stream_id)
         self._audience.expect_listener(groups)
         return StreamAdmission(
-            Listener.from_principal(principal).name, (ALL_STREAMS, build_member_group(principal.member_id), *groups)
+            Listener.from_principal(principal).user_id, (ALL_STREAMS, build_member_group(principal.member_id), *groups)
         )
 
     async def release_stream(self, member_id: str, stream_id: str) -> None:
@@ -220,7 +229,7 @@ class LiveStream:
             1, math.floor((min(listener.expires_at, current + LINK_LIFETIME) - current) / timedelta(minutes=1))
         )
         expires_at = min(current + timedelta(minutes=minutes), listener.expires_at)
-        url = await self._service.create_stream_url(listener.name, current + timedelta(minutes=minutes))
+        url = await self._service.create_stream_url(listener.user_id, current + timedelta(minutes=minutes))
         return Link(f"{url}&{urlencode(parameters)}" if parameters else url, expires_at)
 
     async def close_unauthorised_streams(self) -> int:
@@ -247,12 +256,14 @@ class LiveStream:
         return closed
 
     async def _close_if_unauthorised(self, stream: OpenStream) -> bool:
+        """Close a stream that is no longer authorised; return whether it was closed."""
         reason = await self._find_reason_to_close(stream)
         if reason:
             await self._service.disconnect(stream.connection_id, reason)
         return bool(reason)
 
     async def _find_reason_to_close(self, stream: OpenStream) -> str:
+        """Return the reason why a stream is no longer authorised; an empty text if it still is."""
         try:
             await self.authenticate_stream_user(stream.user)
         except WorkspaceError as error:

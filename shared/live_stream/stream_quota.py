@@ -18,7 +18,7 @@ HANDSHAKE_SECONDS: Final = 10.0
 COMPARE_SECONDS: Final = 1.0
 """Minimum seconds between two comparisons of a principal's reservations with its open streams."""
 FULL_SECONDS: Final = 0.25
-"""Seconds after a rejection in which the principal is rejected again without calling the store."""
+"""Seconds after a rejection for which further streams of the principal are rejected without calling the store."""
 RETRY_AFTER_SECONDS: Final = 10
 _REMEMBERED: Final = 10_000
 _LOGGER = get_logger("live")
@@ -95,6 +95,7 @@ class StreamQuota:
         self._full_until.pop(member_id, None)
 
     async def _try_add_reservation(self, member_id: str, stream_id: str, limit: int) -> bool:
+        """Add a reservation for a stream; return False if the member already has ``limit`` reservations."""
         return await self._places.reserve(
             member_id, Purpose.STREAMS, stream_id, at=self._runtime.now().timestamp(), limit=limit
         )
@@ -117,7 +118,7 @@ class StreamQuota:
         ended = [stream_id for stream_id in settled if stream_id not in open_ids]
         if ended:
             await self._places.delete_reservations(member_id, Purpose.STREAMS, ended)
-            _LOGGER.info("freed places of ended streams", extra=fields(count=len(ended)))
+            _LOGGER.info("released reservations of ended streams", extra=fields(count=len(ended)))
         return bool(ended)
 
 

@@ -35,7 +35,7 @@ def compute_etag(stored: CatalogEntry[WarmQuery]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class SignedChange:
-    """Signature of a decision about a query, and the id with which the decision's audit event is appended."""
+    """Signature of a decision about a query, and the unique id of the decision's audit event."""
 
     signature: DecisionSignature
     append_id: str
@@ -45,16 +45,24 @@ class BuildChanges(Protocol):
     """Function that checks a decision about a query and returns the catalog change to store."""
 
     def __call__(self, stored: StoredCatalog, signed: SignedChange | None = None) -> Sequence[ItemChange]:
-        """Build the catalog change for a decision about a query; empty if the decision is already stored."""
+        """Return the catalog change for a decision about a query; no change if the decision is already stored.
+
+        Args:
+            stored: the catalog as stored.
+            signed: signature of the decision; None without a signature.
+
+        Raises:
+            WorkspaceError: the decision is not allowed.
+        """
         ...
 
 
-def build_signature(signed: SignedChange | None, item: CatalogItem, at: datetime) -> QuerySignature | None:
-    """Build the stored form of a signature; None for a decision without a signature.
+def build_stored_signature(signed: SignedChange | None, item: CatalogItem, at: datetime) -> QuerySignature | None:
+    """Build the form of a signature that the catalog stores; None for a decision without a signature.
 
     Args:
-        signed: the signature; None without a signature.
-        item: catalog item of the query.
+        signed: signature of the decision; None without a signature.
+        item: catalog item of the query, whose definition the signature covers.
         at: time of the decision.
     """
     if signed is None:
@@ -72,20 +80,22 @@ def build_signature(signed: SignedChange | None, item: CatalogItem, at: datetime
     )
 
 
-def build_decision(item: CatalogItem, after: dict[str, Any], verb: str, signed: SignedChange | None) -> ItemChange:
+def build_decision_change(
+    item: CatalogItem, after: dict[str, Any], verb: str, signed: SignedChange | None
+) -> ItemChange:
     """Build the catalog change that stores a decision about a query.
 
     Args:
         item: catalog item of the query.
         after: definition of the query, including the decision.
-        verb: last part of the audit event's ActionType.
-        signed: the signature; None without a signature.
+        verb: last part of the audit event's ActionType: ``Approved`` or ``Rejected``.
+        signed: signature of the decision; None without a signature.
     """
     append_id = "" if signed is None else signed.append_id
     return ItemChange(ItemKind.WARM_QUERY, item.key, item.definition, after, verb, is_edit=False, append_id=append_id)
 
 
-def derive_event_id(append_id: str, item: CatalogItem) -> str:
+def derive_decision_event_id(append_id: str, item: CatalogItem) -> str:
     """Return the id of the audit event of a signed decision about one version of a query.
 
     A retry has the same id, unless the query was edited meanwhile, because the decision is then about another version.

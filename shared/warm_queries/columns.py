@@ -19,14 +19,14 @@ MIN_CACHED = 1_000
 LIST_REQUESTS = 4
 """Maximum number of concurrent engine requests for the columns of a list of queries."""
 MAX_AWAITED = 100
-"""Number of uncached queries in a list above which a caller does not wait for their columns."""
+"""Maximum number of uncached queries in a list for whose columns a caller waits."""
 REJECTED_SECONDS = 60.0
 """Seconds for which the engine's rejection of a query is cached for lists."""
 TIMEOUT_SECONDS = 20
 WAIT_SECONDS = 4.0
 """Maximum seconds that callers wait if they can continue without the columns."""
 UNRESPONSIVE_SECONDS = 10.0
-"""Seconds after a timeout in which callers do not wait for the engine."""
+"""Seconds after a timeout for which callers do not wait for the engine."""
 UNAVAILABLE = WorkspaceError(
     Kind.UNAVAILABLE, "QUERY_ENGINE_UNAVAILABLE", "The query engine did not return the columns in time; try again."
 )
@@ -54,6 +54,8 @@ type _Key = tuple[object, ...]
 
 @dataclass(frozen=True, slots=True)
 class _CacheEntry:
+    """Cached columns or error of a query, the time at which they expire, and the functions that are approximated."""
+
     result: Result
     expires_at: float
     approximations: tuple[str, ...] = ()
@@ -62,8 +64,8 @@ class _CacheEntry:
 class QueryColumns:
     """Cache of the result columns of KQL queries, by text and parameters of the query.
 
-    The cache has space for ``MIN_CACHED`` entries, or for twice the largest number of queries that were requested
-    together if this is more.
+    The cache has space for ``MIN_CACHED`` queries, or for twice as many as were ever requested together, if this is
+    more.
     """
 
     def __init__(self, engine: QueryEngine, *, runtime: Runtime = SYSTEM_RUNTIME) -> None:
@@ -79,7 +81,7 @@ class QueryColumns:
         self._turns = asyncio.Semaphore(LIST_REQUESTS)
 
     async def resolve(self, query: WarmQuery) -> tuple[Column, ...]:
-        """Return the result columns of a KQL query, from the cache or from the query engine.
+        """Return the result columns of a KQL query, from the cache or from the query engine; wait as long as it needs.
 
         Raises:
             WorkspaceError: INVALID ``QUERY_INVALID`` or ``QUERY_NOT_READ_ONLY`` if the engine rejects the query; other
@@ -96,12 +98,12 @@ class QueryColumns:
         return reply.columns
 
     def find_approximations(self, query: WarmQuery) -> tuple[str, ...]:
-        """Return the functions of a query that a local engine only approximates; empty if the query is not cached."""
+        """Return the functions of a query whose results a local engine only approximates; empty if it is not cached."""
         entry = self._cache.get(_build_cache_key(query))
         return () if entry is None else entry.approximations
 
     async def find(self, query: WarmQuery) -> tuple[Column, ...] | None:
-        """Return the result columns of a KQL query; None if the query engine is too slow or rejects the query."""
+        """Return the result columns of a KQL query; None if the engine rejects it or does not reply in a few seconds."""
         result = await self.resolve_columns_or_error(query)
         return None if isinstance(result, WorkspaceError) else result
 
@@ -115,15 +117,15 @@ class QueryColumns:
         return result
 
     async def find_all(self, queries: Sequence[WarmQuery]) -> list[tuple[Column, ...] | None]:
-        """Return the result columns of each query; None if the engine is too slow or rejects the query."""
+        """Return the result columns of each query; None for a query without columns, for the reasons in :meth:`find`."""
         results = await self.resolve_all_columns_or_errors(queries)
         return [None if isinstance(result, WorkspaceError) else result for result in results]
 
     async def resolve_all_columns_or_errors(self, queries: Sequence[WarmQuery]) -> list[Result]:
         """Return for each query its result columns or the engine's error; wait only a few seconds.
 
-        If the columns of more than ``MAX_AWAITED`` queries are not cached, the result for these is ``UNAVAILABLE``
-        without any wait, because the engine would not respond in time. They are requested in the background.
+        If the columns of more than ``MAX_AWAITED`` queries are not cached, the error of these queries is
+        ``UNAVAILABLE`` without any wait, and their columns are requested in the background.
         """
         self.enlarge_cache(len(queries))
         keys = [_build_cache_key(query) for query in queries]
@@ -182,6 +184,7 @@ class QueryColumns:
     def _get_or_create_task(
         tasks: dict[_Key, asyncio.Task[Result]], key: _Key, create: Callable[[], Coroutine[Any, Any, Result]]
     ) -> asyncio.Task[Result]:
+        """Return the running task with this key; if there is none, start one with the coroutine from ``create``."""
         if key not in tasks:
             tasks[key] = create_shared_task(create())
             tasks[key].add_done_callback(lambda _: tasks.pop(key, None))
@@ -197,6 +200,7 @@ class QueryColumns:
             return await self._start_request(key, query) if result is None else result
 
     async def _resolve_to_columns_or_error(self, key: _Key, query: WarmQuery) -> Result:
+        """Return the columns of a query or the engine's error; cache the rejection of a query for a minute."""
         try:
             return await self.resolve(query)
         except WorkspaceError as error:

@@ -29,10 +29,10 @@ from shared.runtime import SYSTEM_RUNTIME, Runtime
 from shared.warm_queries.approvals import (
     BuildChanges,
     SignedChange,
-    build_decision,
-    build_signature,
+    build_decision_change,
+    build_stored_signature,
     compute_etag,
-    derive_event_id,
+    derive_decision_event_id,
 )
 from shared.warm_queries.columns import QueryColumns
 
@@ -61,7 +61,7 @@ class QueryDefinitions:
         The engine validates the query first, so that every stored query can run.
 
         Raises:
-            WorkspaceError: INVALID naming fields, or ``QUERY_INVALID``; CONFLICT ``WARM_QUERY_NAME_TAKEN`` or
+            WorkspaceError: INVALID with the invalid fields, or ``QUERY_INVALID``; CONFLICT ``WARM_QUERY_NAME_TAKEN`` or
                 ``WARM_QUERY_PATH_TAKEN``; PRECONDITION_FAILED; UNAVAILABLE if the engine is unavailable.
         """
         draft = query.model_copy(update={"approval": None})
@@ -127,7 +127,7 @@ class QueryDefinitions:
                 outside the workspace or the engine rejects it; PRECONDITION_FAILED; the errors of
                 :meth:`DecisionSigner.sign`.
         """
-        rejected_text, engine_error = await self._check_draft_with_engine(lookup)
+        rejected_text, engine_error = await self._find_engine_rejection(lookup)
 
         def build_changes(stored: StoredCatalog, signed: SignedChange | None = None) -> Sequence[ItemChange]:
             item = _get_query_item(stored, lookup)
@@ -139,14 +139,18 @@ class QueryDefinitions:
             if engine_error is not None and query.kql == rejected_text:
                 raise engine_error
             at = self._runtime.now()
-            approval = Approval(approved_by=approver, approved_at=at, signature=build_signature(signed, item, at))
+            approval = Approval(
+                approved_by=approver, approved_at=at, signature=build_stored_signature(signed, item, at)
+            )
             after = to_definition(query.model_copy(update={"approval": approval}))
-            return [build_decision(item, after, "Approved", signed)]
+            return [build_decision_change(item, after, "Approved", signed)]
 
         return await self._commit_decision(lookup, approver, build_changes, signer, append_id)
 
-    async def _check_draft_with_engine(self, lookup: str) -> tuple[str, WorkspaceError | None]:
-        """Check a draft with the query engine; return the rejected KQL text and the error, or an empty text and None.
+    async def _find_engine_rejection(self, lookup: str) -> tuple[str, WorkspaceError | None]:
+        """Validate a draft with the query engine; return its KQL text and the error if the engine rejects the text.
+
+        In all other cases, return an empty text and None.
 
         The draft can come from a workspace with another engine, so this engine has possibly never checked it.
         """
@@ -205,17 +209,17 @@ class QueryDefinitions:
             if is_repeated:
                 return []
             at = self._runtime.now()
-            signature = build_signature(signed, item, at)
+            signature = build_stored_signature(signed, item, at)
             rejection = Rejection(rejected_by=rejector, rejected_at=at, comment=comment, signature=signature)
             after = to_definition(query.model_copy(update={"rejection": rejection}))
-            return [build_decision(item, after, "Rejected", signed)]
+            return [build_decision_change(item, after, "Rejected", signed)]
 
         return await self._commit_decision(lookup, rejector, build_changes, signer, append_id)
 
     async def _commit_decision(
         self, lookup: str, actor: str, build_changes: BuildChanges, signer: DecisionSigner | None, append_id: str
     ) -> CatalogEntry[StoredWarmQuery]:
-        """Commit a decision about a draft, with a signature if there is a signer; return the query."""
+        """Store a decision about a draft, signed if there is a signer; return the query with the decision."""
         if signer is None:
             outcome = await self._catalog.change(build_changes, actor)
             return _parse_entry(_get_query_item(outcome.catalog, lookup))
@@ -223,7 +227,7 @@ class QueryDefinitions:
         # Each other reason to reject the decision comes first, so that it costs the caller no sign-in.
         if not build_changes(stored):
             return _parse_entry(_get_query_item(stored, lookup))
-        event_id = derive_event_id(append_id or self._runtime.new_id(), _get_query_item(stored, lookup))
+        event_id = derive_decision_event_id(append_id or self._runtime.new_id(), _get_query_item(stored, lookup))
         async with signer.sign(event_id, ChainKey(Target.PLATFORM_CONFIG)) as session:
             await session.confirm()
             signed = SignedChange(session.signature, event_id)
@@ -283,6 +287,7 @@ def _check_surface_exists(query: WarmQuery, stored: StoredCatalog) -> None:
 
 
 def _check_conflicts(query: WarmQuery, stored: StoredCatalog) -> None:
+    """Reject a query whose surface does not exist, or whose name, lookup or API path another query uses."""
     _check_surface_exists(query, stored)
     for other in _iterate_other_queries(query, stored):
         if other["name"] == query.name:
@@ -313,6 +318,7 @@ def _iterate_other_queries(query: WarmQuery, stored: StoredCatalog) -> Iterator[
 
 
 def _check_condition(condition: Condition, item: CatalogItem | None) -> None:
+    """Reject a write if the stored query does not satisfy If-Match and If-None-Match."""
     if item is None:
         condition.check_write_allowed(None)
     elif not condition.is_empty:
@@ -364,6 +370,7 @@ def _is_repeated_approval(item: CatalogItem, approver: str, condition: Condition
 
 
 def _is_repeated_rejection(query: StoredWarmQuery, rejector: str, comment: str) -> bool:
+    """Return whether the same person has already rejected the draft with the same comment."""
     rejection = query.rejection
     return rejection is not None and (rejection.rejected_by, rejection.comment) == (rejector, comment)
 

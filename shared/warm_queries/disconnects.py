@@ -21,7 +21,7 @@ class DisconnectWatch:
         wait_for_disconnect: function that returns when the client has disconnected.
 
     Attributes:
-        has_cancelled: True if the request was cancelled, because the client has disconnected during a query.
+        has_cancelled: True if this object cancelled the request, because the client disconnected during a query.
     """
 
     def __init__(self, wait_for_disconnect: Callable[[], Awaitable[None]]) -> None:

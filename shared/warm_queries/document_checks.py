@@ -32,8 +32,8 @@ async def check_document_queries(
         loaded: a valid workspace document with positions.
         columns: requests the result columns of a query, so that the engine validates the query.
         lookups: lookups (ids in URLs) of the queries to validate; None for all queries.
-        seconds: number of seconds after which no further query is validated.
-        runtime: clock for this time limit.
+        seconds: time limit; after this number of seconds, no further query is validated.
+        runtime: clock of the time limit.
 
     Raises:
         DocumentError: if the engine rejects queries.
@@ -59,7 +59,7 @@ class _Check:
     Attributes:
         findings: paths and messages of the rejected queries.
         outage: error of the engine if the engine is unavailable.
-        count: number of validated queries.
+        count: number of queries that were validated, including the rejected ones.
     """
 
     def __init__(

@@ -39,8 +39,8 @@ class FairEngine:
         """Execute a query as soon as fewer than the allowed number of the principal's queries are running.
 
         Raises:
-            WorkspaceError: THROTTLED ``THROTTLED`` if too many earlier queries of the principal were still running at
-                the timeout; and the errors of ``QueryEngine.execute``.
+            WorkspaceError: THROTTLED ``THROTTLED`` if too many earlier queries of the principal were still running
+                when the maximum waiting time ended; and the errors of ``QueryEngine.execute``.
         """
         member = acting_member.get()
         with cancel_at_disconnect():

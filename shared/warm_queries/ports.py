@@ -45,7 +45,8 @@ class EngineResult:
         execution_ms: execution time in the engine, in milliseconds.
         computed_at: time at which a cached result was computed; None for a new result.
         visualization: properties of the query's operator ``render``; None without the operator.
-        approximations: each function whose results can differ from Data Explorer's, with a note; local engines only.
+        approximations: each used function whose results can differ from Data Explorer's, with a note; empty for a
+            result of Data Explorer itself.
         size: number of bytes of the engine's reply; decides whether its rows are processed in a worker thread.
     """
 

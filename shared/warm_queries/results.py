@@ -32,7 +32,7 @@ class QueryResult:
         execution_ms: execution time in the engine, in milliseconds.
         approval: approval of the query; None for an ad-hoc query.
         from_cache: True if the result was computed for an earlier call; None if the query does not allow caching.
-        values: cells of each column, for formats that store columns; None if the result has rows.
+        values: list of cells for each column, for formats that store columns; None if the result has ``rows``.
         visualization: properties of the query's operator ``render``; None without the operator.
         size: number of bytes of the engine's reply; decides whether the rows are processed in a worker thread.
     """
@@ -110,6 +110,7 @@ def _convert_bools(cells: Iterable[Any]) -> list[Any]:
 
 
 def _convert_dynamic(cell: Any) -> Any:
+    """Convert a cell of the type dynamic to a JSON value; a text that is a JSON object or array is parsed."""
     # Known from replies of Data Explorer in the tests of Microsoft's SDK azure-kusto-python (version 2 of the API):
     # numbers and texts are JSON numbers and texts, so "123" is a text and 123 a number. Objects and arrays are JSON
     # (dynamic.json, of 2019) or JSON text (deft.json, of 2018). Assumed: clusters of today may send both forms. A text
@@ -131,6 +132,7 @@ def _convert_dynamic(cell: Any) -> Any:
 
 
 def _require_allowed_nesting(value: Any) -> Any:
+    """Return a dynamic value unchanged; raise QUERY_INVALID if it has more than ``MAX_DEPTH`` levels."""
     level = [value]
     for _ in range(MAX_DEPTH):
         level = [inner for each in level for inner in _iterate_children(each) if isinstance(inner, dict | list)]

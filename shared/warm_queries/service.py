@@ -34,7 +34,7 @@ MAX_ROWS: Final = 200_000
 class ResultCache:
     """Least recently used cache of query results.
 
-    The number of results and of rows is limited, and each result expires after its query's cache time.
+    At most ``MAX_RESULTS`` results with ``MAX_ROWS`` rows together are cached.
     """
 
     def __init__(self) -> None:
@@ -42,7 +42,7 @@ class ResultCache:
         self._rows = 0
 
     def find(self, key: Hashable, max_age: timedelta, at: datetime) -> QueryResult | None:
-        """Return the cached query result with this key; None if there is none or it is older than ``max_age``."""
+        """Return the result with this key; None if it is not cached, or is older than ``max_age`` at the time ``at``."""
         result = self._results.get(key)
         if result is None:
             return None
@@ -109,13 +109,14 @@ class WarmQueries:
             time_range: range of time whose rows the query reads, filtered before any aggregation; None for all rows.
             limit: maximum number of rows.
             arguments: values of declared parameters by name, as text or as JSON values.
-            label: function from a parameter's name to the name that the caller sent, for error messages.
+            label: converts a parameter's name to the field name in error messages, for example ``p.name`` in a query
+                string.
             use_cache: False to compute a new result even if the query allows caching.
             by_column: True if the result may have values by column instead of rows.
 
         Raises:
-            WorkspaceError: NOT_FOUND ``WARM_QUERY_NOT_FOUND``; FORBIDDEN ``QUERY_NOT_APPROVED``; INVALID naming
-                parameters; errors of the engine.
+            WorkspaceError: NOT_FOUND ``WARM_QUERY_NOT_FOUND``; FORBIDDEN ``QUERY_NOT_APPROVED``; INVALID with the
+                invalid arguments; errors of the engine.
         """
         stored = (await self._catalog()).find_query(lookup)
         if stored is None:
@@ -226,7 +227,7 @@ class WarmQueries:
 def _compute_max_cache_age(query: "WarmQuery | _AdHocQuery", at: datetime) -> int:
     """Return the maximum age in seconds of a result from the engine's cache.
 
-    A result from before the approval would be attributed to an approval that it did not have.
+    For an approved query, the result must be newer than the approval, because the reply states who approved the query.
     """
     if query.approval is None:
         return query.cache_seconds
@@ -251,9 +252,13 @@ def bind_parameters(
 
     A missing or null argument selects the default of its parameter.
 
+    Args:
+        parameters: declared parameters of the query.
+        arguments: values by parameter name, as text or as JSON values.
+        label: converts a parameter's name to the field name in error messages.
+
     Raises:
-        WorkspaceError: INVALID with each unknown, missing or invalid argument, under its name from ``label``, up to
-            :data:`shared.errors.MAX_LISTED`.
+        WorkspaceError: INVALID with the first :data:`shared.errors.MAX_LISTED` unknown, missing or invalid arguments.
     """
     declared = {parameter.name: parameter for parameter in parameters}
     unknown = [name for name in arguments if name not in declared]

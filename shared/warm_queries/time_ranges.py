@@ -12,7 +12,7 @@ from shared.timestamps import format_rfc3339, parse_rfc3339
 
 MAX_TIME_RANGE: Final = timedelta(days=366)
 FROM, TO = "_oi_from", "_oi_to"
-"""KQL parameters for the limits of the range. Declared parameters begin with a letter, so names cannot collide."""
+"""KQL parameters for the limits of the range; declared parameters begin with a letter and so have other names."""
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECONDS: Final = re.compile(r"[0-9]{1,15}", re.ASCII)
@@ -75,7 +75,7 @@ def select_time_range(
     """Return the time range of a request from its parameters ``timeRange``, ``from`` and ``to``; None without them.
 
     Raises:
-        WorkspaceError: INVALID naming the parameters that contradict each other, or ``from`` if the range is longer
+        WorkspaceError: INVALID with the parameters that contradict each other, or with ``from`` if the range is longer
             than 366 days.
     """
     errors: list[FieldError] = []
@@ -93,7 +93,7 @@ def select_time_range(
 
 
 def is_fixed_time_range(time_range: TimeRange | None) -> bool:
-    """Return whether a time range selects the same times at each execution; False if the range ends now."""
+    """Return whether a query reads the same time range at each execution; False for a duration that ends now."""
     return not isinstance(time_range, timedelta)
 
 

@@ -48,9 +48,9 @@ def test_the_header_has_priority_over_other_credentials() -> None:
 def test_user_id_is_parsed_to_the_same_listener(member: str, token: str, expires_at: datetime) -> None:
     """The user id of a listener is ASCII text and is parsed to the same listener, whatever its member id is."""
     listener = Listener(member, token, expires_at)
-    assert listener.name.isascii()
-    assert listener.name.isprintable()
-    assert Listener.from_user_id(listener.name) == listener
+    assert listener.user_id.isascii()
+    assert listener.user_id.isprintable()
+    assert Listener.from_user_id(listener.user_id) == listener
 
 
 @given(st.text())
@@ -161,7 +161,7 @@ class Streams:
         """Yield the open streams, each with the user id of its member."""
         assert group == "_streams"
         for member in self.open:
-            yield OpenStream(member, Listener(member, "token", FOREVER).name)
+            yield OpenStream(member, Listener(member, "token", FOREVER).user_id)
 
     async def disconnect(self, connection_id: str, reason: str) -> None:
         """Close a stream, or raise an error if the test has set that it cannot be closed."""
@@ -230,6 +230,6 @@ async def test_link_is_restricted_to_the_right_to_listen() -> None:
     streams = Streams([], set())
     quota = StreamQuota(SqliteQuotaStore(SqliteDatabase(Path("unused"), SCHEMA)), _build_catalog, streams)
     live = LiveStream(_build_catalog, streams, Audience(streams), resume_principal, quota)
-    assert (await live.authenticate_stream_user(Listener.from_principal(member).name)).rights == {
+    assert (await live.authenticate_stream_user(Listener.from_principal(member).user_id)).rights == {
         AccessRight.LIVE_STREAM_READ
     }

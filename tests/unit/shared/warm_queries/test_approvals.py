@@ -13,7 +13,13 @@ from shared.catalog.ports import CatalogItem, ItemOrigin
 from shared.catalog.query_hash import compute_query_hash
 from shared.catalog.snapshot import CatalogEntry
 from shared.provenance.signatures import SIGNED_EVENT, DecisionSignature
-from shared.warm_queries.approvals import SignedChange, build_decision, build_signature, compute_etag, derive_event_id
+from shared.warm_queries.approvals import (
+    SignedChange,
+    build_decision_change,
+    build_stored_signature,
+    compute_etag,
+    derive_decision_event_id,
+)
 
 AT = datetime(2026, 1, 5, 8, tzinfo=UTC)
 APPROVAL = {"approvedBy": "admin@x", "approvedAt": "2026-01-05T09:00:00Z"}
@@ -94,25 +100,26 @@ SIGNED = SignedChange(DecisionSignature("bob", "Bob", "approval", "seen", AT, ("
 
 def test_a_signature_contains_the_hash_of_the_text() -> None:
     """A signature contains the hash of the query's text, so that it is valid for this text only."""
-    signature = build_signature(SIGNED, ITEM, AT + timedelta(seconds=1))
+    signature = build_stored_signature(SIGNED, ITEM, AT + timedelta(seconds=1))
     assert signature is not None
     assert (signature.user_id, signature.printed_name, signature.meaning) == ("bob", "Bob", "approval")
     assert (signature.record_hash, signature.signed_at) == (compute_query_hash(STORED), AT + timedelta(seconds=1))
-    assert build_signature(None, ITEM, AT) is None
+    assert build_stored_signature(None, ITEM, AT) is None
 
 
 def test_an_approval_is_not_an_edit_of_the_query() -> None:
     """Approving a query does not make the approver its last editor."""
     after = {**STORED, "approval": {}}
-    change = build_decision(ITEM, after, "Approved", SIGNED)
+    change = build_decision_change(ITEM, after, "Approved", SIGNED)
     assert (change.kind, change.key, change.verb, change.is_edit) == (ItemKind.WARM_QUERY, "q1", "Approved", False)
     assert (change.before, change.after, change.append_id) == (STORED, after, "append-1")
-    assert build_decision(ITEM, after, "Approved", None).append_id == ""
+    assert build_decision_change(ITEM, after, "Approved", None).append_id == ""
 
 
 def test_a_retry_has_the_same_event_unless_the_query_changed() -> None:
     """A retry with the same Idempotency-Key gives the same audit event, unless the query was edited in between."""
     edited = replace(ITEM, updated_at=AT + timedelta(microseconds=1))
-    assert derive_event_id("a", ITEM) == derive_event_id("a", replace(ITEM))
-    assert derive_event_id("a", ITEM).startswith(SIGNED_EVENT)
-    assert len({derive_event_id("a", ITEM), derive_event_id("b", ITEM), derive_event_id("a", edited)}) == 3
+    assert derive_decision_event_id("a", ITEM) == derive_decision_event_id("a", replace(ITEM))
+    assert derive_decision_event_id("a", ITEM).startswith(SIGNED_EVENT)
+    others = {derive_decision_event_id("b", ITEM), derive_decision_event_id("a", edited)}
+    assert len({derive_decision_event_id("a", ITEM), *others}) == 3

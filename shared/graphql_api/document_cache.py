@@ -31,9 +31,10 @@ from shared.runtime import SYSTEM_RUNTIME, Runtime
 MAX_CACHED_CHARACTERS: Final = 100_000
 """Maximum total length of the cached documents; a character needs up to 550 bytes of memory for syntax nodes."""
 MAX_CACHED_LENGTH: Final = 20_000
+"""Maximum length of a document that is cached."""
 _MAX_ERRORS: Final = 10
 _COST_FACTOR: Final = 32
-"""Factor by which validating a GraphQL document takes longer than parsing JSON of the same length."""
+"""Quotient of the time for validating a GraphQL document and the time for parsing JSON of the same length."""
 _MAX_COMPARISONS: Final = 50_000
 """Maximum number of field comparisons during validation; the library's limit, ten times higher, takes seconds."""
 _ABORTED: Final = "Validation aborted."
@@ -55,9 +56,9 @@ class PreparedDocument:
 
     Attributes:
         document: syntax tree of the document as sent; None if the text cannot be parsed.
+        errors: syntax and validation errors; empty if the document can be executed.
         runnable: document without repeated selections, which is validated and executed; None if the text cannot be
             parsed or is nested too deeply.
-        errors: validation errors; empty if the document can be executed.
     """
 
     document: DocumentNode | None
@@ -74,6 +75,8 @@ class PreparedDocument:
 
 
 class _FieldNames(Visitor):
+    """Collector of the names of all fields in a document."""
+
     def __init__(self) -> None:
         super().__init__()
         self.found: set[str] = set()
@@ -155,7 +158,8 @@ def remove_repeated_selections(document: DocumentNode) -> DocumentNode:
 class _SelectionMerger:
     """Merger of repeated GraphQL selections.
 
-    The merger assigns a number to each selection. Equal selections get the same number, so they are quickly compared.
+    The merger assigns a number to each selection. Equal selections get the same number, so that comparing two of them
+    only compares numbers.
     """
 
     def __init__(self) -> None:
@@ -165,7 +169,7 @@ class _SelectionMerger:
         """Remove repeated subselections of a definition or selection.
 
         Returns:
-            The definition or selection without repetitions, and a number that is equal for equal ones.
+            The definition or selection without repetitions, and its number: equal ones have equal numbers.
         """
         subselections: SelectionSetNode | None = getattr(node, "selection_set", None)
         if subselections is None:
@@ -175,6 +179,7 @@ class _SelectionMerger:
         return prepared, self._assign_number((*_build_selection_key(node), number))
 
     def _merge_selections(self, selections: Sequence[Any]) -> tuple[tuple[Any, ...], int]:
+        """Return the selections of a set, each once, and the number of the set: equal sets have equal numbers."""
         cached: dict[int, Any] = {}
         for selection in selections:
             prepared, number = self.merge(selection)
@@ -182,6 +187,7 @@ class _SelectionMerger:
         return tuple(cached.values()), self._assign_number(tuple(cached))
 
     def _assign_number(self, key: object) -> int:
+        """Return the number of a key; a new key gets the next number."""
         return self._numbers.setdefault(key, len(self._numbers))
 
 

@@ -1,8 +1,8 @@
 """Limits of a GraphQL request: depth, cost, aliases and rows, measured on the document before execution.
 
 A field costs 1. Fields below a root list are multiplied by the page size, and fields below a list of a connection or a
-surface (group of connections) by ten. Fields below introspection fields do not count. An introspection is an operation
-of its own, without aliases that would repeat its lists.
+surface (group of connections) by ten. Fields below introspection fields do not count. An operation with introspection
+fields (``__schema``, ``__type``) must not have other fields, nor aliases that would repeat its lists.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -43,6 +43,8 @@ _INTROSPECTION_ROOT: Final = _INTROSPECTION | {"__typename"}
 
 
 class _Weight(NamedTuple):
+    """Nesting depth and cost of a part of an operation, and number of rows that it requests."""
+
     depth: int
     cost: int
     rows: int = 0
@@ -82,7 +84,10 @@ def is_introspection(document: DocumentNode, operation: OperationDefinitionNode)
 
 
 def _find_introspection_error(document: DocumentNode, operation: OperationDefinitionNode) -> str | None:
-    """Return an error message for an introspection that reads the schema repeatedly, or together with other data."""
+    """Return an error message for an introspection that reads the schema repeatedly or together with other data.
+
+    Return None for an allowed introspection.
+    """
     fields = list(_iterate_root_fields(document, operation))
     if any(field.name.value not in _INTROSPECTION_ROOT for field in fields):
         return "Fields `__schema` and `__type` cannot be combined with other fields; send them in a separate request."
@@ -168,6 +173,7 @@ class _OperationMeter:
         return _Weight(1 + subselections.depth, 1 + factor * subselections.cost, rows)
 
     def _read_size(self, field: FieldNode, default: int, largest: int) -> int:
+        """Return the argument ``first`` or ``limit`` of a field, from 0 to ``largest``; the default without one."""
         for argument in field.arguments or ():
             if argument.name.value in ("first", "limit"):
                 size = self._read_integer_value(argument.value)
@@ -176,6 +182,7 @@ class _OperationMeter:
         return default
 
     def _read_integer_value(self, node: Any) -> int | None:
+        """Return the value of a literal or variable; None if it is not an integer."""
         if isinstance(node, IntValueNode):
             return int(node.value)
         value = self._variables.get(node.name.value) if isinstance(node, VariableNode) else None

@@ -70,6 +70,7 @@ class PageRequest:
         return ListPage(nodes, len(ordered), start + len(nodes) < len(ordered))
 
     def _find_start_index(self, ordered: Sequence[CatalogEntry[Any]]) -> int:
+        """Return the index of the first item of the page, from ``after`` or ``offset``."""
         if self.after is not None:
             last = _parse_cursor(self.after)
             # Compare keys, not positions: items inserted before the cursor must not shift the page.
@@ -86,6 +87,7 @@ def to_cursor(stored: CatalogEntry[Any]) -> str:
 
 
 def _parse_cursor(cursor: str) -> str:
+    """Return the lookup (id in URLs) of the item for which a cursor was built."""
     try:
         text = base64.b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True).decode()
     except (binascii.Error, ValueError):

@@ -52,16 +52,16 @@ class GraphQLRequest:
             grouped.setdefault(stored.value.surface, []).append(stored)
         return grouped
 
-    def list_surfaces(self, connection: Connection) -> list[CatalogEntry[Surface]]:
+    def list_surfaces_of_connection(self, connection: Connection) -> list[CatalogEntry[Surface]]:
         """Return the surfaces (groups of connections) that contain a connection."""
         return [self.catalog.surfaces[lookup] for lookup in self.catalog.list_surfaces_of_connection(connection.lookup)]
 
-    def list_connections(self, surface: Surface) -> list[CatalogEntry[Connection]]:
+    def list_connections_of_surface(self, surface: Surface) -> list[CatalogEntry[Connection]]:
         """Return the data connections that belong to a surface (group of connections)."""
         known = self.catalog.connections
         return [known[lookup] for lookup in surface.connections if lookup in known]
 
-    def find_query(self, name: str) -> CatalogEntry[WarmQuery] | None:
+    def find_query_by_name_or_lookup(self, name: str) -> CatalogEntry[WarmQuery] | None:
         """Find a saved KQL query by name or lookup (id in URLs); None if it does not exist.
 
         A name must not equal another query's lookup. In old catalogs that violate this rule, the query with the lookup
@@ -84,7 +84,7 @@ def sort_by_lookup[T](items: Mapping[str, CatalogEntry[T]]) -> list[CatalogEntry
 
 
 def build_column_loader(columns: QueryColumns, catalog: Catalog) -> "DataLoader[str, Any]":
-    """Build the data loader that returns the result columns of queries by their lookup (id in URLs).
+    """Build the data loader that returns the result columns of a query, given its lookup (id in URLs).
 
     If the engine cannot determine a query's columns, the loader raises the engine's error.
     """

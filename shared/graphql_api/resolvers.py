@@ -130,7 +130,7 @@ def _parse_object_literal(node: ObjectValueNode, variables: dict[str, Any] | Non
 
 
 def _require_catalog_read(info: Info) -> GraphQLRequest:
-    """Check that the caller has the right to read the catalog, and return the GraphQL request."""
+    """Check that the caller has the right to read the catalog, and return the context of the GraphQL request."""
     request: GraphQLRequest = info.context
     request.principal.require_right(AccessRight.CATALOG_READ)
     return request
@@ -150,7 +150,7 @@ def list_queries(_: Any, info: Info, surface: str | None = None, **paging: Any) 
 @QUERY.field("query")
 def find_query(_: Any, info: Info, name: str) -> CatalogEntry[WarmQuery] | None:
     """Resolve the field ``query``: return the saved KQL query with this name or lookup (id in URLs)."""
-    return _require_catalog_read(info).find_query(name)
+    return _require_catalog_read(info).find_query_by_name_or_lookup(name)
 
 
 @QUERY.field("connections")
@@ -208,7 +208,7 @@ async def execute_query(
     arguments = {} if parameters is None else parameters
     if not isinstance(arguments, dict):
         raise invalid("parameters", "must be an object that contains the parameters by name")
-    found = request.find_query(name)
+    found = request.find_query_by_name_or_lookup(name)
     lookup = found.value.lookup if found else name
     most = DEFAULT_LIMIT if limit is None else limit
     if not 1 <= most <= MAX_LIMIT:
@@ -219,6 +219,7 @@ async def execute_query(
 
 
 def _read_time_range(times: Mapping[str, str | None], now: datetime) -> TimeRange | None:
+    """Return the time range of the arguments ``timeRange``, ``from`` and ``to``; None without them."""
     parsers: Mapping[str, Callable[[Any], Any]] = {
         "timeRange": parse_time_range_duration,
         "from": parse_time,
@@ -246,6 +247,7 @@ class _RowsOnDemand:
         self._rows: list[orjson.Fragment] | None = None
 
     async def serialise(self) -> list[orjson.Fragment]:
+        """Return the rows as :func:`_serialise_rows` serialises them."""
         async with self._lock:
             if self._rows is None:
                 self._rows = await self._runtime.run_in_thread_if_large(self._run.size, _serialise_rows, self._run)
@@ -255,7 +257,8 @@ class _RowsOnDemand:
 def _serialise_rows(run: QueryResult) -> list[orjson.Fragment]:
     """Serialise the rows of a result; the only element of the list is the JSON text of all rows with commas.
 
-    The executor would process each row separately in the event loop, and the reply would be serialised in one call.
+    With a list of rows, the executor would process each row separately in the event loop, and one call would serialise
+    all of them.
     """
     return [orjson.Fragment(b"".join(serialise_rows(run.rows, run.size)))] if run.rows else []
 
@@ -324,6 +327,7 @@ def _build_catalog_type(type_name: str, /, **fields: str) -> ObjectType:
 
 
 def _build_page_type(name: str) -> ObjectType:
+    """Build the resolvers of the GraphQL type of a page, such as ``QueryConnection``."""
     object_type = ObjectType(name)
     object_type.set_field("edges", _build_edges)
     object_type.set_field("totalCount", lambda page, _: page.total)
@@ -339,12 +343,12 @@ WARM_QUERY.set_field("surface", lambda stored, info: info.context.catalog.surfac
 WARM_QUERY.set_field("schema", _load_columns)
 CONNECTION = _build_catalog_type("Connection", id="lookup", name="name", type="type")
 CONNECTION.set_field("status", lambda stored, info: info.context.derive_connection_status(stored.value))
-CONNECTION.set_field("surfaces", lambda stored, info: info.context.list_surfaces(stored.value))
+CONNECTION.set_field("surfaces", lambda stored, info: info.context.list_surfaces_of_connection(stored.value))
 CONNECTION.set_field("stats", _build_connection_stats)
 EXECUTION_RESULT = ObjectType("ExecuteQueryResult")
 EXECUTION_RESULT.set_field("rows", lambda result, _: result["rows"].serialise())
 SURFACE = _build_catalog_type("Surface", id="lookup", name="name", description="description")
-SURFACE.set_field("connections", lambda stored, info: info.context.list_connections(stored.value))
+SURFACE.set_field("connections", lambda stored, info: info.context.list_connections_of_surface(stored.value))
 SURFACE.set_field("queries", lambda stored, info: info.context.queries_by_surface.get(stored.value.lookup, []))
 
 TYPES = (

@@ -36,6 +36,7 @@ from shared.warm_queries.service import WarmQueries
 
 SCHEMA_FILE: Final = Path(__file__).with_name("schema.graphql")
 _STATE_FIELDS: Final = frozenset({"status", "stats", "connections"})
+"""Names of fields that need the connections' message statistics."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +45,7 @@ class GraphQLResult:
 
     Attributes:
         body: ``data`` and ``errors``, ready for JSON.
-        executed: False if the request was rejected before execution.
+        executed: False if the operation was rejected before its execution.
     """
 
     body: dict[str, Any]
@@ -163,7 +164,8 @@ class GraphQLService:
 
         Args:
             principal: the caller.
-            states: True to load the connections' message statistics, because a field needs them.
+            states: True to load the connections' message statistics, because the request selects a field that needs
+                them.
         """
         catalog = await self._catalog()
         return GraphQLRequest(
@@ -192,6 +194,7 @@ def _is_coroutine(value: Any) -> TypeGuard[Awaitable[Any]]:
 
 
 def _to_graphql_result(result: ExecutionResult, failures: Sequence[GraphQLError]) -> GraphQLResult:
+    """Convert the library's result; ``failures`` are errors of fields that returned a fallback value."""
     errors = [format_error(error) for error in (*(result.errors or ()), *failures)]
     if result.data is None and all(not error["path"] for error in errors):
         return _build_rejected_result(errors)

@@ -33,6 +33,7 @@ class ToolResult:
 
 
 type Run = Callable[[Mapping[str, Any]], Awaitable[ToolResult]]
+"""Function that runs a tool with the arguments of a call."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +41,7 @@ class Tool:
     """Tool that an AI assistant can call.
 
     Attributes:
-        name: unique among the caller's tools.
+        name: name of the tool, unique among the caller's tools.
         title: title for people.
         description: description for the model: effect and purpose.
         input_schema: JSON schema of the arguments, an object; unknown arguments are rejected.
@@ -180,7 +181,10 @@ def _replace_references(value: Any, named_schemas: Mapping[str, Any]) -> Any:
 
 
 def _find_type(schema: Mapping[str, Any], named_schemas: Mapping[str, Any]) -> Any:
-    """Return the type of a schema, of the schema that it references, or of all its alternatives; else None."""
+    """Return the JSON type of a schema, of the schema that it references, or of all its alternatives.
+
+    Return None if the schema has no type, or if its alternatives have different types.
+    """
     if "$ref" in schema:
         return _find_type(named_schemas.get(schema["$ref"].rpartition("/")[2], {}), named_schemas)
     if "anyOf" in schema:
@@ -190,6 +194,7 @@ def _find_type(schema: Mapping[str, Any], named_schemas: Mapping[str, Any]) -> A
 
 
 def _compact_schema(schema: Mapping[str, Any], is_kept: Callable[[str], bool]) -> dict[str, Any]:
+    """Return a copy of a schema, also of its inner schemas, with only those keywords for which ``is_kept`` is true."""
     kept = {keyword: value for keyword, value in schema.items() if is_kept(keyword)}
     return _merge_alternative_types(
         {keyword: _compact_value(keyword, value, is_kept) for keyword, value in kept.items()}

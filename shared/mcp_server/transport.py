@@ -50,10 +50,10 @@ VERSION: Final = "1.0.0"
 PAGE_SIZE: Final = 200
 """Maximum number of list items in one reply."""
 _TOOL_CHARACTERS: Final = 1_000
-"""Approximate size of a tool in a list."""
+"""Assumed size of a tool in a list; decides whether the tools of a page are built in a worker thread."""
 
 _DETAILS_OF_EMPTY_REPLIES: Final = {406: "The header Accept must list `application/json` and `text/event-stream`."}
-"""Problem details for errors of the transport without a body, by HTTP status."""
+"""Property ``detail`` of the problem document for an error reply of the transport without a body, by HTTP status."""
 
 _LOG = logs.get_logger("mcp")
 _INTERNAL_ERROR: Final = WorkspaceError(
@@ -96,6 +96,7 @@ async def handle_request(
 
 
 async def _find_parse_error(body: bytes, runtime: Runtime) -> str:
+    """Return the reason why a body is not strict JSON; an empty text if it is."""
     try:
         await parse_body(body, runtime)
     except ValueError as error:
@@ -160,6 +161,7 @@ def _build_asgi_scope(request: Request) -> dict[str, Any]:
 
 
 def _build_receive_function(body: bytes) -> Any:
+    """Build the ASGI function ``receive`` of a request with this body."""
     messages = iter([{"type": "http.request", "body": body, "more_body": False}])
 
     async def receive() -> dict[str, Any]:
@@ -167,7 +169,7 @@ def _build_receive_function(body: bytes) -> Any:
             return message
         # The client stays connected until the reply is complete; the transport then cancels this wait.
         await asyncio.Event().wait()
-        raise AssertionError("nobody sets the event")
+        raise AssertionError("the event is never set")
 
     return receive
 
@@ -334,6 +336,7 @@ def _to_sdk_prompt(prompt: Prompt) -> types.Prompt:
 
 
 def _fill_template(prompt: Prompt, arguments: Mapping[str, str]) -> str:
+    """Return a prompt's text with the values of its arguments; a missing optional argument has its default."""
     text = prompt.text
     for argument in prompt.arguments:
         value = arguments.get(argument.name) or DEFAULTS.get(argument.name)
@@ -347,6 +350,7 @@ def _fill_template(prompt: Prompt, arguments: Mapping[str, str]) -> str:
 
 
 def _select_page[T](items: Sequence[T], params: types.PaginatedRequestParams | None) -> tuple[Sequence[T], str | None]:
+    """Return the page of a list that a request's cursor selects, and the cursor of the next page or None."""
     cursor = params.cursor if params else None
     if cursor is not None and cursor not in {str(start) for start in range(PAGE_SIZE, len(items), PAGE_SIZE)}:
         raise _build_invalid_params_error("The cursor does not belong to this list; send the request without a cursor.")

@@ -87,10 +87,10 @@ OPERATIONS: Final[Mapping[Verb, str]] = {
     Verb.REPLACE: "replace_document",
     Verb.DELETE: "delete_document",
 }
-"""Name of the operation for each verb of a table."""
+"""Name of the operation on documents of a table, by the verb with which a container exposes it."""
 
 KEY_PATH: Final = "x-partition-key-path"
-"""Extension with the path of the partition key in a document."""
+"""OpenAPI extension property: path of the partition key in a document."""
 
 _PATH_NAMES: Final = frozenset({"store", "database", "table"})
 _KEY: Final = "partitionKey"
@@ -99,7 +99,11 @@ _EXAMPLE_KEY: Final = "l1"
 
 
 def is_usable_by_caller(operation: Operation, principal: Principal, features: Collection[str]) -> bool:
-    """Return whether a caller can use an operation: its credential, right, identity and features must match."""
+    """Return whether a caller can use an operation.
+
+    The workspace must have the operation's feature. Unless the operation is public, the caller must have an accepted
+    credential without a rejected restriction, all required rights, and a user identity if the operation requires one.
+    """
     if operation.feature and operation.feature not in features:
         return False
     if operation.access is Access.PUBLIC:
@@ -121,14 +125,14 @@ def build_document(
     server: str = "",
     convert: Callable[[Mapping[str, Schema]], Any] = dict,
 ) -> dict[str, Any]:
-    """Build an OpenAPI document.
+    """Build an OpenAPI document of the given operations and Path Items.
 
     Args:
         operations: operations that the caller may use.
         title: title of the API.
         description: description of the API, Markdown.
-        concrete_paths: further Path Items, such as those of single queries. Their error replies must be references to
-            the section ``components``.
+        concrete_paths: further Path Items with their paths, such as those of single queries. Their error replies must
+            be references to the section ``components``.
         schemas: registry of the named schemas of ``operations`` and ``concrete_paths``.
         server: URL of the service; empty for the URL that served the document.
         convert: converts a Path Item to the form that the document contains, such as JSON text.
@@ -193,7 +197,7 @@ class PathItems:
         self.tags: set[str] = set()
 
     def add(self, path: str, methods: Mapping[str, Schema]) -> None:
-        """Convert and store a Path Item, given as Operation Objects by lower-case method."""
+        """Convert and store the Path Item of a path; ``methods`` has its Operation Objects by lower-case method."""
         for operation_object in methods.values():
             self.tags.update(operation_object["tags"])
         self.converted[path] = self._convert(methods)
@@ -305,6 +309,7 @@ def build_table_paths(
 
 
 def _iterate_published_tables(catalog: Catalog) -> Iterator[tuple[DataStore, Database, Container]]:
+    """Yield the provisioned containers whose database grants access to documents, with database and data store."""
     for stored in catalog.data_stores.values():
         for database in stored.value.databases:
             if database.access is DatabaseAccess.GRANTED:

@@ -7,10 +7,10 @@ from typing import Final
 
 @dataclass(frozen=True, slots=True)
 class ErrorCode:
-    """Code of an error.
+    """HTTP statuses and an example text of the errors with one code.
 
     Attributes:
-        statuses: HTTP statuses of the error's replies.
+        statuses: HTTP statuses of the error's replies, the usual one first.
         detail: example of the property ``detail`` in the error reply.
     """
 
@@ -70,7 +70,7 @@ ERROR_CODES: Final[Mapping[str, ErrorCode]] = {
     "OVERLOADED": _build_error_code("The instance of the service is overloaded; retry after `Retry-After`.", 503),
     "TOO_MANY_STREAMS": _build_error_code("The caller has reached its limit of open live streams; close one.", 429),
     "TOO_MANY_JOBS": _build_error_code(
-        "The caller has reached its limit of unfinished downloads and audit bundles.", 429
+        "The caller has reached its limit of unfinished downloads, imports and audit bundles.", 429
     ),
     "DOWNLOAD_QUOTA_EXCEEDED": _build_error_code(
         "The files of the caller's downloads have reached the limit of their total size.", 507
@@ -143,7 +143,7 @@ ERROR_CODES: Final[Mapping[str, ErrorCode]] = {
     ),
     "QUERY_NOT_APPROVED": _build_error_code("The warm query is a draft; another person must approve it first.", 403),
     "MAKER_CHECKER_VIOLATION": _build_error_code(
-        "The last editor of a warm query cannot approve it; the author of an amendment cannot approve or reject it.",
+        "The last editor of a warm query, or the author of an amendment, cannot approve or reject it.",
         403,
     ),
     "WARM_QUERY_NAME_TAKEN": _build_error_code(
@@ -153,7 +153,9 @@ ERROR_CODES: Final[Mapping[str, ErrorCode]] = {
     "QUERY_INVALID": _build_error_code(
         "The KQL text is invalid, or a dynamic value of its result has more than 200 levels.", 400
     ),
-    "QUERY_NOT_READ_ONLY": _build_error_code("The query contains a control command.", 400),
+    "QUERY_NOT_READ_ONLY": _build_error_code(
+        "The query contains a control command, such as `.drop table`; only queries that read are allowed.", 400
+    ),
     "QUERY_TOO_LARGE": _build_error_code(
         "The query needs more memory, or returns more rows, than the query engine allows.", 400
     ),
@@ -285,7 +287,7 @@ ERROR_CODES: Final[Mapping[str, ErrorCode]] = {
         "Applying a workspace document needs the `planTag` of a plan in `If-Match`.", 428
     ),
     "PRECONDITION_FAILED": _build_error_code(
-        "The document, or the definition of a warm query, does not satisfy `If-Match` or `If-None-Match`.", 412
+        "The stored item does not satisfy `If-Match` or `If-None-Match`; read the item again.", 412
     ),
     "DOCUMENT_OUTCOME_UNKNOWN": _build_error_code("It is unknown whether the document was written.", 503),
     "DATA_STORE_UNAVAILABLE": _build_error_code("The data store does not respond; nothing was changed.", 503),

@@ -111,10 +111,10 @@ def _build_query_parameter(parameter: QueryParameter) -> Schema:
 
 
 def register_query_summary_schema(schemas: SchemaRegistry) -> None:
-    """Register the schema that the results of all queries share; it has no property for the rows.
+    """Register the schema with the properties that the results of all queries share, so without the rows.
 
-    The schema of each query with known columns adds this property. The property must not be in both schemas, because
-    code generators merge properties of the same name in different ways.
+    The schema of each query with known columns adds the property of the rows. This property must not be in both
+    schemas, because code generators merge properties of the same name in different ways.
     """
     answer = schemas.named[_ANSWER]
     members = {name: schema for name, schema in answer["properties"].items() if name != _ROWS}
@@ -164,7 +164,7 @@ _SIGNAL_EXAMPLES: Final[dict[SignalType, Any]] = {
     SignalType.DATETIME: "2026-01-05T08:00:00Z",
 }
 UNIT: Final = "x-unit"
-"""Extension with the unit of a signal's values."""
+"""OpenAPI extension property: unit of a signal's values."""
 
 
 def build_telemetry_path(connection: Connection) -> str:
@@ -242,6 +242,7 @@ def describe_signal(signal: SignalDefinition) -> str:
 
 
 def _build_example_message(connection: Connection) -> dict[str, Any]:
+    """Build an example of a telemetry message with a value for each signal of the connection."""
     example: dict[str, Any] = {}
     for signal in _list_top_level_signals(connection):
         parent: Any = example
@@ -254,6 +255,7 @@ def _build_example_message(connection: Connection) -> dict[str, Any]:
 
 
 def _choose_example_value(signal: SignalDefinition) -> Any:
+    """Return an example value of a signal: the middle of its expected range, or a fixed value of its type."""
     limits = [limit for limit in (signal.min, signal.max) if limit is not None]
     if not limits:
         return _SIGNAL_EXAMPLES[signal.type]
@@ -279,7 +281,7 @@ _HEADER_EXAMPLES: Final = (
 
 
 def build_event_webhooks(schemas: SchemaRegistry) -> dict[str, Schema]:
-    """Return one Path Item for each event type, and register the schemas of the events' data."""
+    """Return the section ``webhooks``: a Path Item for each event type; register the schemas of the events' data."""
     return {kind.value: {"post": _build_webhook_operation(kind, one, schemas)} for kind, one in DESCRIPTIONS.items()}
 
 

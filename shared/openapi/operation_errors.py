@@ -216,7 +216,7 @@ def list_error_codes(operation: Operation, status: int) -> list[str]:
 
 
 def list_error_statuses(operation: Operation) -> list[int]:
-    """Return the sorted HTTP statuses of an operation's errors: statuses of its codes, and declared statuses."""
+    """Return the sorted HTTP statuses of an operation's errors: the first status of each code, and declared ones."""
     own = OWN_CODES.get(operation.name, ()) if operation.docs.errors is None else ()
     codes = {*_iterate_pipeline_error_codes(operation), *own}
     implied = {ERROR_CODES[code].statuses[0] for code in codes}

@@ -54,7 +54,7 @@ def _describe_path_parameter(group: str, name: str) -> tuple[str, str]:
     """Return the description and the example of a path parameter.
 
     Args:
-        group: second segment of the route, such as ``telemetry``.
+        group: second segment of the operation's route, such as ``telemetry`` in ``oi-api/telemetry/{lookup}``.
         name: name of the parameter.
     """
     if (group, name) == ("team", "id"):
@@ -128,7 +128,7 @@ def build_operation(operation: Operation, schemas: SchemaRegistry) -> Schema:
 
 
 def describe_access(operation: Operation) -> str:
-    """Write a sentence about the credentials and the right that an operation requires."""
+    """Write a sentence about the credentials that an operation accepts, or about the rights that it requires."""
     match operation.access:
         case Access.PUBLIC:
             return "Requires no credential."
@@ -182,7 +182,7 @@ _VERSION: Final[Mapping[str, Any]] = {
 
 
 def build_query_parameters(operation: Operation, schemas: SchemaRegistry) -> list[Schema]:
-    """Build the query parameters of an operation, and register the enumerations that they name."""
+    """Build the query parameters of an operation, and register the enumerations of their values."""
     declared = [{**one, "in": "query"} for one in operation.docs.query]
     if operation.query is NoQuery:
         return declared
@@ -197,7 +197,7 @@ def _build_parameter_schema(parameter: Schema, owner: str, schemas: SchemaRegist
 
 
 def build_header_parameters(operation: Operation, schemas: SchemaRegistry) -> list[Schema]:
-    """Build the header parameters of an operation, and register the enumerations that they name."""
+    """Build the header parameters of an operation, and register the enumerations of their values."""
     return [
         {
             **header,

@@ -36,7 +36,7 @@ def build_responses(operation: Operation, schemas: SchemaRegistry) -> Schema:
 
 
 def _build_headers_of_operation(operation: Operation) -> Schema:
-    """Return the headers that replies of an operation can have because of the properties of the operation."""
+    """Return the headers that replies have if the operation is versioned, reports unknown names, or is deprecated."""
     is_deprecated = operation.deprecation is not None or has_deprecated_names(operation.body)
     return {
         **(VERSION_HEADER if operation.is_versioned else {}),
@@ -109,14 +109,14 @@ def _build_problem_schema(status: int, codes: Sequence[str]) -> Schema:
 def build_example_name(code: str, status: int) -> str:
     """Return the name of an error's example under ``components``: the code, or the code and the status.
 
-    If replies with several statuses have the code, only the name for the code's first status in
-    :data:`ERROR_CODES` is without a status.
+    The name of an example with the code's first status in :data:`ERROR_CODES` is only the code. For the other statuses
+    of the code, the name also contains the status, for example ``PROTOCOL_REFUSED.403``.
     """
     return code if status == ERROR_CODES[code].statuses[0] else f"{code}.{status}"
 
 
 def build_problem_example(code: str, status: int) -> Schema:
-    """Build an example of a problem document."""
+    """Build an example of the problem document with an error code and an HTTP status."""
     return {
         "type": TYPE_BASE + code.lower().replace("_", "-"),
         "title": HTTPStatus(status).phrase,

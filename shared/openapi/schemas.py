@@ -78,7 +78,7 @@ class SchemaRegistry:
         Args:
             python_type: the Python type.
             mode: validation for requests, serialization for replies.
-            max_length: maximum size of the body in bytes, 0 if unlimited.
+            max_length: maximum size of the body in bytes, which limits its strings and arrays; 0 if unlimited.
             closed: rules for a body that rejects unknown properties; None if the body accepts any property.
         """
         schema_copy = _build_schema_copy(python_type, mode)
@@ -102,7 +102,7 @@ class SchemaRegistry:
         return _to_parameters(schema, {})
 
     def replace_enums_by_references(self, schema: Schema, owner: str, member: str) -> Schema:
-        """Return a property's schema in which each enumeration is replaced by a reference to a named schema.
+        """Return a property's schema with references in place of its enumerations, and register these by name.
 
         Code generators then write one type for each enumeration, and its name is the same wherever it is used.
 
@@ -161,6 +161,7 @@ def list_parameters(model: type[BaseModel]) -> list[Schema]:
 
 
 def _to_parameters(schema: Schema, inlined: Mapping[str, Schema]) -> list[Schema]:
+    """Convert the properties of a model's schema to query parameters; see :func:`_to_parameter`."""
     required = schema.get("required", ())
     return [
         {"name": name, "in": "query", "required": name in required, **_to_parameter(member, inlined)}
@@ -234,7 +235,7 @@ def _forbid_unknown_properties(schema: Any) -> Any:
 
 
 _BESIDE_REFERENCE = frozenset({"default", "deprecated"})
-"""Keywords in a property's schema that do not belong to the type of its values."""
+"""Keywords of a property's schema that stay next to a reference, because they do not describe the type of values."""
 
 _VALUES = frozenset({"example", "examples", "default", "const", "enum"})
 """Keywords that contain values, not schemas."""

@@ -103,21 +103,21 @@ class QueryColumns:
         return () if entry is None else entry.approximations
 
     async def find(self, query: WarmQuery) -> tuple[Column, ...] | None:
-        """Return the result columns of a KQL query; None if the engine rejects it or does not reply in a few seconds."""
+        """Return the result columns of a KQL query; None if the engine rejects it, or does not reply in time."""
         result = await self.resolve_columns_or_error(query)
         return None if isinstance(result, WorkspaceError) else result
 
     async def resolve_columns_or_error(self, query: WarmQuery) -> Result:
         """Return the result columns of a KQL query, or the error of the query engine; wait only a few seconds.
 
-        After the timeout, the request to the engine continues. Until it ends, other callers get the timeout error
-        without waiting.
+        After the timeout, the request to the engine continues. For ten seconds, or until the engine responds, callers
+        get the timeout error without waiting.
         """
         [result] = await self.resolve_all_columns_or_errors([query])
         return result
 
     async def find_all(self, queries: Sequence[WarmQuery]) -> list[tuple[Column, ...] | None]:
-        """Return the result columns of each query; None for a query without columns, for the reasons in :meth:`find`."""
+        """Return the result columns of each query; None for a query for which :meth:`find` would return None."""
         results = await self.resolve_all_columns_or_errors(queries)
         return [None if isinstance(result, WorkspaceError) else result for result in results]
 

@@ -42,7 +42,7 @@ class ResultCache:
         self._rows = 0
 
     def find(self, key: Hashable, max_age: timedelta, at: datetime) -> QueryResult | None:
-        """Return the result with this key; None if it is not cached, or is older than ``max_age`` at the time ``at``."""
+        """Return the result with this key; None if it is not cached, or is older than ``max_age`` at time ``at``."""
         result = self._results.get(key)
         if result is None:
             return None

@@ -21,5 +21,5 @@ def test_a_lookup_has_priority_over_an_equal_name() -> None:
     )
     absent: Any = None
     request = GraphQLRequest(absent, catalog, {}, absent, absent, absent)
-    found = [request.find_query(name) for name in ("pressure", "Pressure", "mine", "nothing")]
+    found = [request.find_query_by_name_or_lookup(name) for name in ("pressure", "Pressure", "mine", "nothing")]
     assert [each and each.value.lookup for each in found] == ["pressure", "pressure", "mine", None]

@@ -144,7 +144,7 @@ class Alerts:
             token = await self._store.save_rule_changes(record, state, [acknowledged])
             if token is not None:
                 alerts = tuple(acknowledged if one.id == alert_id else one for one in record.alerts)
-                await self._publish_changes(RuleRecord(record.rule, state, alerts, token))
+                await self._publish_acknowledgement(RuleRecord(record.rule, state, alerts, token))
                 return acknowledged
         detail = "The alert was changed concurrently; try again."
         raise WorkspaceError(Kind.CONFLICT, "ALERT_CHANGED", detail)
@@ -156,7 +156,8 @@ class Alerts:
         detail = "The alert is resolved; only pending and firing alerts can be acknowledged."
         return WorkspaceError(Kind.CONFLICT, "ALERT_RESOLVED", detail)
 
-    async def _publish_changes(self, record: RuleRecord) -> None:
+    async def _publish_acknowledgement(self, record: RuleRecord) -> None:
+        """Append the audit event of an acknowledgement that was just stored; after a failure, the scheduler does it."""
         try:
             await self._notifications.publish_unpublished_events(record)
         except WorkspaceError as error:

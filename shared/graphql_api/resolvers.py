@@ -77,7 +77,7 @@ def parse_date_time(value: Any) -> datetime:
 
 
 @JSON.value_parser
-def check_json_value(value: Any) -> Any:
+def require_finite_json_value(value: Any) -> Any:
     """Check a value of the scalar JSON and return it unchanged.
 
     Raises:
@@ -117,7 +117,7 @@ def _parse_scalar_literal(node: ValueNode) -> Any:
                 raise GraphQLError(f"JSON: an integer must have at most {_MAX_DIGITS} digits", node)
             return int(node.value)
         case FloatValueNode():
-            return check_json_value(float(node.value))
+            return require_finite_json_value(float(node.value))
         case _:
             raise GraphQLError("JSON: must be a JSON value", node)
 

@@ -173,6 +173,10 @@ class RequestPipeline:
     async def _handle_within_limits(
         self, match: Match, caller: Principal, request: Request, request_id: str, limits: RateLimits | None
     ) -> Reply:
+        """Handle a request within the caller's rate limits, and add the rate-limit headers to its reply.
+
+        Errors become replies, so that they have these headers, too. None for ``limits`` means no limits and no headers.
+        """
         if limits is None:
             return await self._handle_request(match, caller, request, None)
         async with limits(caller) as decision:
@@ -190,6 +194,7 @@ class RequestPipeline:
     async def _handle_request(
         self, match: Match, caller: Principal, request: Request, rejection: WorkspaceError | None
     ) -> Reply:
+        """Authorise and validate a request, and call the operation's handler; raise ``rejection`` if it is given."""
         if rejection is not None:
             raise rejection
         operation = match.operation
@@ -208,6 +213,7 @@ class RequestPipeline:
     async def _authenticate_caller(
         self, operation: Operation, request: Request, known_principal: Principal | None
     ) -> Principal:
+        """Return the caller of an operation; ``ANONYMOUS`` for a public operation, whose sender is checked."""
         if operation.access is Access.PUBLIC:
             if operation.check_sender is not None:
                 await operation.check_sender(request)

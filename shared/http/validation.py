@@ -149,6 +149,10 @@ async def _decode_request(operation: Operation, request: Request, limit: int, ru
 
 
 async def _parse_body(operation: Operation, request: Request, faults: ValidationErrors, runtime: Runtime) -> Any:
+    """Return the JSON value of a request's body; an empty object if the body is empty, ignored, or a ``RawBody``.
+
+    If the body is not JSON, collect the error and return ``_UNPARSED``.
+    """
     if operation.body is RawBody or not operation.takes_body or (is_body_model(operation.body) and not request.body):
         return {}
     try:

@@ -317,6 +317,7 @@ def _iterate_published_tables(catalog: Catalog) -> Iterator[tuple[DataStore, Dat
 
 
 def _build_concrete_path(operation: Operation, names: Mapping[str, str]) -> str:
+    """Return the URL path of an operation in which the parameters in ``names`` are replaced by their values."""
     path = f"/{operation.route}"
     for name, value in names.items():
         path = path.replace(f"{{{name}}}", value)
@@ -365,7 +366,7 @@ def _set_examples(operation_object: Schema, container: Container) -> None:
             form["example"] = {**form["example"], "documents": [example]} if is_list else example
 
 
-def _build_example_document(path: str) -> dict[str, Any]:
-    first, *inner = path.split("/")[1:]
+def _build_example_document(partition_key_path: str) -> dict[str, Any]:
+    first, *inner = partition_key_path.split("/")[1:]
     value: Any = {inner[0]: _EXAMPLE_KEY} if inner else _EXAMPLE_KEY
     return {first: value} | {"id": _EXAMPLE_ID} if first == "id" else {"id": _EXAMPLE_ID, first: value}

@@ -268,6 +268,7 @@ def _rename_field_to_kql() -> Iterator[None]:
 
 
 def _check_parameters_and_path(faults: ValidationErrors, query: WarmQuery) -> None:
+    """Check the declared parameters and the API path of a query, and add the errors to ``faults``."""
     findings = (
         check_declared_parameters(("parameters",), query.parameters) if faults.has_valid_fields("parameters") else ()
     )

@@ -295,6 +295,7 @@ class WebhookService:
         )
 
     async def _build_endpoint_secret(self, endpoint: WebhookEndpoint) -> EndpointSecret:
+        """Return an endpoint with its newest secret, decrypted."""
         return EndpointSecret(endpoint, await self._vault.decrypt(endpoint.id, endpoint.secrets[0].encrypted))
 
     async def _prepare_event_sources(self) -> None:
@@ -304,6 +305,11 @@ class WebhookService:
             _LOG.warning("the sources of events were not prepared; the next run prepares them: %s", error)
 
     async def _change_endpoints(self, change: Callable[[EndpointList], EndpointList | None]) -> EndpointList:
+        """Store the result of ``change`` with its audit events, append the events to their chain, and return the list.
+
+        Events that cannot be appended now stay pending.
+        """
+
         def change_and_check(before: EndpointList) -> EndpointList | None:
             after = change(before)
             for audit in () if after is None else after.audit[len(before.audit) :]:

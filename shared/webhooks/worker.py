@@ -138,6 +138,7 @@ class DeliveryWorker:
         task.add_done_callback(forget_ended_task)
 
     async def _deliver_claimed(self, endpoint: WebhookEndpoint | None, delivery: Delivery, lease: str) -> None:
+        """Send a claimed delivery, or end it if its endpoint was removed or disabled; log errors."""
         try:
             if endpoint is None or not endpoint.enabled:
                 await self._end_unsent_delivery(delivery, lease, "removed" if endpoint is None else "disabled")

@@ -89,6 +89,7 @@ class ConnectionEvents:
             await self._publish_changes(after)
 
     async def _read_statuses(self) -> dict[str, dict[str, Any]]:
+        """Return status, time of the last message, and surfaces of each connection, by the connection's lookup."""
         catalog, states = await self._load_catalog(), await self._states.load_states()
         surfaces = _group_surfaces_by_connection(catalog)
         return {

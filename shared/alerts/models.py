@@ -23,7 +23,7 @@ class AlertState(StrEnum):
 
 
 class RuleStatus(StrEnum):
-    """State of an alert rule, as replies of the API state it."""
+    """Status of an alert rule in replies of the API."""
 
     OK = "ok"
     PENDING = "pending"

@@ -157,7 +157,7 @@ class Alerts:
         return WorkspaceError(Kind.CONFLICT, "ALERT_RESOLVED", detail)
 
     async def _publish_acknowledgement(self, record: RuleRecord) -> None:
-        """Append the audit event of an acknowledgement that was just stored; after a failure, the scheduler does it."""
+        """Append the audit event of a stored acknowledgement; after a failure, the scheduler appends it later."""
         try:
             await self._notifications.publish_unpublished_events(record)
         except WorkspaceError as error:

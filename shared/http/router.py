@@ -21,7 +21,7 @@ _PARAMETER = re.compile(r"\{(\*?)([a-zA-Z]+)\}")
 
 @dataclass(frozen=True)
 class Match:
-    """Endpoint that a request's method and path match.
+    """Endpoint whose method and route match a request, and the request's path parameters.
 
     Attributes:
         endpoint: the endpoint.

@@ -72,7 +72,10 @@ def watch_client(wait_for_disconnect: Callable[[], Awaitable[None]]) -> Iterator
 
 @contextmanager
 def cancel_at_disconnect() -> Iterator[None]:
-    """Context manager: the request is cancelled if its client disconnects while the block runs."""
+    """Context manager: the request is cancelled if its client disconnects while the block runs.
+
+    Outside of :func:`watch_client`, the request is never cancelled.
+    """
     watch = _watch.get()
     if watch is None:
         yield

@@ -248,7 +248,7 @@ class _AdHocQuery:
 def bind_parameters(
     parameters: Sequence[QueryParameter], arguments: Mapping[str, Any], label: Callable[[str], str] = "p.{}".format
 ) -> dict[str, str]:
-    """Convert the arguments of a call to Kusto literals, one for each declared parameter of the query.
+    """Convert the arguments of a call to Kusto literals; return one for each declared parameter of the query, by name.
 
     A missing or null argument selects the default of its parameter.
 

@@ -8,7 +8,7 @@ from shared.webhooks.models import EndpointList, PendingAudit, WebhookEndpoint
 ENTITY_TYPE: Final = "Webhook"
 
 
-def describe_for_audit(endpoint: WebhookEndpoint) -> dict[str, Any]:
+def describe_endpoint_for_audit(endpoint: WebhookEndpoint) -> dict[str, Any]:
     """Return the definition of a webhook endpoint for an audit event; it contains no secrets and not the full URL."""
     definition = endpoint.to_definition()
     try:
@@ -45,9 +45,9 @@ def add_audit_event(
         "EntityID": changed.id,
     }
     if before is not None:
-        event["BeforeState"] = describe_for_audit(before)
+        event["BeforeState"] = describe_endpoint_for_audit(before)
     if after is not None:
-        event["AfterState"] = describe_for_audit(after)
+        event["AfterState"] = describe_endpoint_for_audit(after)
     return endpoint_list.model_copy(
         update={"audit": (*endpoint_list.audit, PendingAudit(append_id=append_id, user_id=user_id, event=event))}
     )

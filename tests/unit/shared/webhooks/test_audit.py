@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from shared.webhooks.audit import add_audit_event, describe_for_audit
+from shared.webhooks.audit import add_audit_event, describe_endpoint_for_audit
 from shared.webhooks.models import EndpointList, WebhookEndpoint
 from tests.unit.shared.webhooks.environment import TEST, URL
 from tests.virtual_time import START
@@ -15,7 +15,7 @@ ENDPOINT = WebhookEndpoint(id="e1", url=URL, event_types=(TEST,), created_at=STA
 
 def test_the_url_is_described_without_its_secret() -> None:
     """The audit event contains only the origin and a hash of the URL, because the path can be secret."""
-    described = describe_for_audit(ENDPOINT)
+    described = describe_endpoint_for_audit(ENDPOINT)
     assert "path-with-secret" not in str(described)
     assert (described["urlOrigin"], described["urlSha256"]) == (
         "https://hooks.example:443",
@@ -25,7 +25,7 @@ def test_the_url_is_described_without_its_secret() -> None:
 
 def test_an_address_that_is_no_longer_allowed_is_omitted() -> None:
     """If the stored URL breaks a newer rule, the endpoint can be changed; the audit event does not contain the URL."""
-    described = describe_for_audit(ENDPOINT.model_copy(update={"url": "ftp://hooks.example/"}))
+    described = describe_endpoint_for_audit(ENDPOINT.model_copy(update={"url": "ftp://hooks.example/"}))
     assert not {"url", "urlOrigin"} & described.keys()
 
 

@@ -55,7 +55,7 @@ class QueryResultsCache:
         return cached
 
     def store(self, key: Key, cached: CachedQueryResult) -> None:
-        """Store a result under a cache key in place of an older result; do nothing if the result is too large."""
+        """Replace the result under a cache key; a result that is too large only removes the older result."""
         self._remove_result(key)
         if _count_cached_bytes(key, cached) > MAX_RESULT_BYTES + len(key):
             return

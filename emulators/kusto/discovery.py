@@ -27,7 +27,7 @@ MAX_NAME_CHARACTERS = 1000
 PLACEHOLDER_COLUMN = "Column1"
 """Column of a result that has no column on Data Explorer, because SQL requires at least one."""
 MAX_TYPE_DISCOVERY_QUERIES = 16
-"""Maximum number of discovery queries for types; the columns of further operators must have the same types."""
+"""Maximum number of discovery queries for types; a further ``union`` rejects columns of one name and several types."""
 
 type Rows = Sequence[Sequence[Any]]
 _DISCOVERY_ROWS: contextvars.ContextVar[Mapping[int, Rows]] = contextvars.ContextVar("discovery_rows")
@@ -42,7 +42,7 @@ class DataDependentOperator(ir.Operator):
 
     offset: int
     discovers_types = False
-    """True if the discovery query finds types only: its rows depend on no data, and the operator works without them."""
+    """True if the discovery query returns types, not data; the operator also works without the result of that query."""
 
     def needs_discovery_query(self, query_before: ir.Query, tables: Mapping[str, Sequence[str]]) -> bool:
         """Return whether a discovery query must find the output columns of the operator.
@@ -55,7 +55,10 @@ class DataDependentOperator(ir.Operator):
         return True
 
     def build_column_discovery_operator(self) -> ir.Operator:
-        """Return the last operator of the discovery query; it lists future column names, or column types."""
+        """Return the operator to append to the query before this operator, which makes it the discovery query.
+
+        The rows of the discovery query are the values that become column names, or the types of columns.
+        """
         raise NotImplementedError
 
     @property
@@ -98,7 +101,7 @@ def bind_discovery_rows(
 
     Args:
         query: the KQL query in the intermediate representation of the translator library.
-        discovery_rows: the rows that the previous discovery queries returned.
+        discovery_rows: rows of each discovery query that has run, in the order of execution.
         tables: columns of each table.
 
     Raises:
@@ -168,7 +171,7 @@ def find_discovery_rows(operator: DataDependentOperator) -> Rows | None:
 
 
 def map_values_to_column_names(values: Iterable[Any], other_names: Collection[str]) -> dict[str, str]:
-    """Return the name of the output column of each text from a discovery query.
+    """Return the name of the output column for each text from a discovery query, by text.
 
     The empty text cannot be a name; its column is ``Column1``, or has the next number that is free.
 

@@ -166,6 +166,11 @@ class Engine:
         translator: translates KQL queries to SQL.
         memory_bytes: memory limit of DuckDB's buffers; None: the process never ends because of leaked memory.
         is_ingesting: returns whether rows are being inserted, which takes memory, too.
+
+    Attributes:
+        pending: number of queries that wait or run.
+        running: number of SQL statements that run now.
+        outcomes: number of ended queries by outcome: ``Completed`` or the code of the error.
     """
 
     def __init__(
@@ -267,7 +272,9 @@ class Engine:
         raise internal_error()
 
     def has_leaked_memory(self, connection: duckdb.DuckDBPyConnection) -> bool:
-        """Return whether memory has leaked: no query runs, but ended queries still occupy over half of the limit.
+        """Return whether memory has leaked: ended queries still occupy more than half of the limit.
+
+        Always False while a query runs or rows are inserted.
 
         Args:
             connection: connection to the database that no other thread uses now.

@@ -151,7 +151,7 @@ def unsupported_error(
 
 
 def error_from_code(code: str, message: str) -> QueryError:
-    """Build the error for an invalid query, from an error code such as ``SEM0001`` and a message.
+    """Build the error for a query from an inner code and a message; ``EMB0001`` means an unsupported construct.
 
     DuckDB detects most of these errors during binding or execution, because only DuckDB knows the column types.
     """

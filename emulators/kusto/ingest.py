@@ -367,7 +367,7 @@ class HubConsumer:
 
     @contextmanager
     def _use_memory(self) -> Iterator[None]:
-        """Context manager: mark the memory that a transaction of this thread uses as in use."""
+        """Context manager: set ``is_using_memory`` during a transaction of this thread."""
         self.is_using_memory = True
         try:
             yield

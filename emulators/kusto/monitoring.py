@@ -29,8 +29,8 @@ class EndpointMonitor:
         self._translator = translator
         self._consumer = consumer
 
-    async def check_health(self) -> tuple[bool, Mapping[str, Any]]:
-        """Check that the database responds and that ingestion works; return whether both do, and details as JSON."""
+    async def read_health(self) -> tuple[bool, Mapping[str, Any]]:
+        """Return whether the database responds and ingestion works, and the details as a JSON object."""
         try:
             await self._read_row_counts()
         except duckdb.Error:

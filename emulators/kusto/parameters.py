@@ -171,7 +171,7 @@ def _parse_datetime(text: str) -> datetime:
     return value if value.tzinfo is None else value.astimezone(UTC).replace(tzinfo=None)
 
 
-def _check_dynamic_text(text: str) -> str:
+def _require_json_text(text: str) -> str:
     json.loads(text, parse_constant=_reject_json_constant)
     return text
 
@@ -189,5 +189,5 @@ _READERS: Mapping[str, Callable[[str], Any]] = {
     "datetime": _parse_datetime,
     "timespan": parse_kusto_timespan,
     "guid": uuid.UUID,
-    "dynamic": _check_dynamic_text,
+    "dynamic": _require_json_text,
 }

@@ -20,7 +20,7 @@ class PythonFunction:
 
     Attributes:
         name: name of the function in SQL.
-        run: the function; it receives None for null, and returns None for null.
+        run: the function; it receives null as None, and returns None for null.
         parameters: DuckDB type of each parameter.
         result: DuckDB type of the result.
         is_constant: False if two calls with the same arguments can return different values.
@@ -40,7 +40,7 @@ class FunctionFailure(Exception):  # noqa: N818  not an error of this program
         super().__init__(f"{MARK}{code}:{message}")
 
 
-def create_functions(connection: "duckdb.DuckDBPyConnection", functions: Sequence[PythonFunction]) -> None:
+def register_python_functions(connection: "duckdb.DuckDBPyConnection", functions: Sequence[PythonFunction]) -> None:
     """Register Python functions in a database, so that SQL can call them; call this before the database is locked."""
     from duckdb.func import FunctionNullHandling  # noqa: PLC0415  translator processes do not load DuckDB
 

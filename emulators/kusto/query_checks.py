@@ -105,6 +105,7 @@ def _build_other_database_error(name: str) -> QueryError:
 
 
 MAX_DOUBLINGS = 12
+"""Maximum number of times that nesting may double the work of DuckDB's binder."""
 
 
 def check_nesting(query: ir.Query) -> None:

@@ -59,7 +59,7 @@ class SeriesFunction:
         return f"{PREFIX}{self.name}({EXECUTION}, {values})"
 
 
-def create_series_functions(connection: "duckdb.DuckDBPyConnection", functions: Sequence[SeriesFunction]) -> None:
+def register_series_functions(connection: "duckdb.DuckDBPyConnection", functions: Sequence[SeriesFunction]) -> None:
     """Register the functions in a database, so that SQL can call them; call this before the database is locked."""
     from duckdb.func import ARROW, SPECIAL  # noqa: PLC0415  translator processes do not load DuckDB
 

@@ -100,7 +100,7 @@ class Application:
             case "GET /v1/rest/auth/metadata":
                 return 200, orjson.dumps(_CLOUD)
             case "GET /healthz":
-                healthy, document = await self._monitor.check_health()
+                healthy, document = await self._monitor.read_health()
                 return 200 if healthy else 503, orjson.dumps(document)
             case "GET /stats":
                 return 200, orjson.dumps(await self._monitor.read_stats())
@@ -173,7 +173,7 @@ async def _read_body(receive: Receive) -> bytes:
                 status=413,
                 code="Payload too large",
                 type_name="KustoRequestPayloadTooLargeException",
-                message=f"The request must not exceed {MAX_BODY_BYTES} bytes.",
+                message=f"The body of the request must not exceed {MAX_BODY_BYTES} bytes.",
             )
         if not message.get("more_body"):
             return b"".join(parts)

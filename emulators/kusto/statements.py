@@ -48,7 +48,10 @@ def list_statement_spans(tokens: Sequence[Token]) -> list[tuple[int, int]]:
 
 
 def blank_other_statements(text: str, statements: Sequence[tuple[int, int]], chosen: int) -> str:
-    """Replace all query statements except one by blanks, so that positions in the text do not change."""
+    """Replace all query statements except one by blanks, so that positions in the text do not change.
+
+    ``statements`` are the spans from `list_statement_spans`; ``chosen`` is the index of the statement that remains.
+    """
     for index, (start, end) in enumerate(statements):
         if index != chosen:
             blanks = "".join(each if each == "\n" else " " for each in text[start:end])

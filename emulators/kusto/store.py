@@ -34,11 +34,11 @@ type Keys = npt.NDArray[np.uint64]
 """Array with a row for each key: the higher and the lower 64 bits of the hash."""
 
 FILTER_BITS = 1 << 25
-"""Bits of one generation's filter, which are 4 MB; a power of two."""
+"""Bits of the Bloom filter of one period, which are 4 MB; a power of two."""
 
 _BITS_PER_KEY = 24
 _BITS_SET_PER_KEY = 12
-"""Bits that each key sets. One of 70,000 new keys is reported as possibly stored in a full generation."""
+"""Bits that each key sets. A full filter reports one of 70,000 new keys as possibly stored."""
 
 _CHUNK_KEYS = 20_000
 """Keys whose bits are computed at a time, to limit the memory of intermediate results."""

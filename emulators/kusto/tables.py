@@ -13,7 +13,7 @@ import duckdb
 from emulators.kusto.extensions.known_types import FINITE_OR_INFINITE
 
 _NAME = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9_ .-]*[A-Za-z0-9_])?")
-"""Valid table names of Data Explorer; with characters other than letters, digits and ``_`` only as ``['...']``."""
+"""Valid table names of Data Explorer; a query must write a name with a space, dot or dash as ``['...']``."""
 _LOGGER = logging.getLogger(__name__)
 _SAMPLE_ROWS = 1000
 

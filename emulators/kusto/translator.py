@@ -25,7 +25,7 @@ MAX_SECONDS = 15.0
 SHORT_CHARACTERS = 8 * 1024
 """Maximum length of a short KQL text; short texts have a separate process, so that they never wait for long texts."""
 SHORT_SECONDS = 0.2
-"""CPU time limit in the process for short texts, many times the usual time; slower texts move to the other one."""
+"""CPU time limit in the process for short texts; slower texts move to the process for long texts."""
 MAX_SLOW_TEXTS = 128
 """Number of KQL texts that are remembered because their translation took longer than ``SHORT_SECONDS``."""
 MAX_CACHED_TRANSLATIONS = 1024

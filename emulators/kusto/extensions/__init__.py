@@ -52,8 +52,8 @@ from emulators.kusto.extensions import (
     type_checks,
     windows,
 )
-from emulators.kusto.python_functions import create_functions
-from emulators.kusto.series_functions import create_series_functions
+from emulators.kusto.python_functions import register_python_functions
+from emulators.kusto.series_functions import register_series_functions
 
 if TYPE_CHECKING:
     import duckdb
@@ -94,8 +94,8 @@ def create_sql_objects(connection: "duckdb.DuckDBPyConnection") -> None:
     connection.begin()
     try:
         for extension in EXTENSIONS:
-            create_functions(connection, getattr(extension, "functions", ()))
-            create_series_functions(connection, getattr(extension, "series_functions", ()))
+            register_python_functions(connection, getattr(extension, "functions", ()))
+            register_series_functions(connection, getattr(extension, "series_functions", ()))
         for macro in macros:
             connection.execute(macro)
     except BaseException:

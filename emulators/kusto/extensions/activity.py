@@ -155,7 +155,7 @@ class ActivityPlugin(TimelinePlugin):
         return [self.columns[1], *self.dimensions, *_PLUGINS[self.plugin].results]
 
     def render_range_and_constants(self, input_sql: str) -> tuple[str, str, list[str]]:
-        """Render SQL for the start and the end of the analysed range, and for the other constants of the plugin."""
+        """Return SQL for the start of the analysed range, for its end, and for each other constant of the plugin."""
         constants = self.render_constants()
         if len(constants) == max(_PLUGINS[self.plugin].constants):
             return constants[0], constants[1], constants[2:]
@@ -165,9 +165,10 @@ class ActivityPlugin(TimelinePlugin):
         return begin, f"(SELECT max({time}) FROM {input_sql})", constants  # noqa: S608
 
     def render_event_counts(self, input_sql: str, prefix: str, bounds: tuple[str, str], size: str) -> str:
-        """Render SQL that yields the number of events between two bounds for each window, id and dimension values.
+        """Render SQL that yields the number of events for each window, id and combination of dimension values.
 
-        ``size`` is SQL for the size of a window; ``prefix`` begins the names of the result columns.
+        Only events between the two ``bounds`` count. ``bounds`` and ``size`` (the size of a window) are SQL. ``prefix``
+        begins the names of the result columns.
         """
         name, time = map(quote_name, self.columns)
         return (
@@ -182,7 +183,7 @@ class ActivityPlugin(TimelinePlugin):
         Args:
             begin: SQL for the start of the range, which is the start of window 0.
             size: SQL for the size of a window.
-            prefix: begin of the column names in ``source``.
+            prefix: prefix of the generated column names in ``source``.
             values: SQL for the value of each result column.
             source: SQL that yields the rows, with the number of their window.
         """

@@ -55,7 +55,7 @@ _PIVOTED = frozenset(
 
 @dataclasses.dataclass(frozen=True)
 class PivotValuesDiscovery(UnorderedOutputOperator):
-    """Operator of the discovery query for ``pivot``: lists the sorted distinct values that become column names."""
+    """Operator of the discovery query for ``pivot``: lists the values that become column names, distinct and sorted."""
 
     column: str
     reads_input_only: ClassVar[bool] = True
@@ -314,15 +314,15 @@ def _render_column_names_array(call: ir.FunctionCall) -> str:
 
 @dataclasses.dataclass(frozen=True)
 class AssertSchema(PipelineOperator):
-    """Operator ``assert-schema``: returns the input if its columns have the stated names, order and types."""
+    """Operator ``assert-schema``: returns its input if the columns have the ``declared`` names, order and types."""
 
     declared: tuple[tuple[str, str], ...]
 
     def render(self, input_sql: str, input_columns: list[str]) -> str:
         """Render the operator as SQL that fails if a column does not have its declared type.
 
-        The SQL checks the types in each row, so that it succeeds if the input has no rows. It does not check the
-        declared types decimal and dynamic.
+        The SQL checks the types in each row, so that it succeeds if the input has no rows. A column that is declared
+        as dynamic may have any type.
 
         Raises:
             QueryError: the names or the order of the columns differ from the declaration.
@@ -364,9 +364,9 @@ class Consume(PipelineOperator):
     def render(self, input_sql: str, input_columns: list[str]) -> str:
         """Render the operator as SQL that yields no row."""
         del input_columns
-        return self.render_without_columns(input_sql)
+        return self.render_with_unknown_columns(input_sql)
 
-    def render_without_columns(self, input_sql: str) -> str:
+    def render_with_unknown_columns(self, input_sql: str) -> str:
         """Render the operator as SQL that reads its whole input and yields no row."""
         return f"SELECT * FROM {input_sql} WHERE (SELECT count(*) FROM {input_sql}) < 0"  # noqa: S608
 

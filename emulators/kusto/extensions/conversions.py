@@ -131,8 +131,8 @@ type _Conversion = Callable[[ir.FunctionCall], str | None]
 def _patch_number_conversion(library_function: _Conversion, kind: str) -> _Conversion:
     """Patch the conversion to a number.
 
-    For a path such as ``d.x``, a macro for JSON values replaces the SQL of the library, which tries all types. For a
-    real, the SQL of the library accepts the syntax of DuckDB.
+    For a path such as ``d.x``, a macro for JSON values replaces the SQL of the library, which tries all types. The SQL
+    of the library for reals is replaced because it accepts DuckDB's syntax, such as ``1_000``.
     """
     macro = f"kql_json_{kind.lower()}"
 
@@ -219,8 +219,13 @@ def _patch_convert_expression(library_function: Callable[[Any], ir.Expr]) -> Cal
     return convert_expression
 
 
-def convert_to_type(sql: str, kind: ir.Expr, function: str) -> str:
-    """Return SQL that converts a text or dynamic value to the type in a function's argument ``typeof(...)``.
+def render_type_conversion(sql: str, kind: ir.Expr, function: str) -> str:
+    """Return SQL that converts a text or dynamic value to the type that an argument ``typeof(...)`` names.
+
+    Args:
+        sql: SQL of the value.
+        kind: the argument ``typeof(...)``.
+        function: name of the function that has this argument, for the error.
 
     Raises:
         KqlUnsupportedError: the argument has another form, or names a type that has no conversion.
@@ -239,7 +244,7 @@ def convert_to_type(sql: str, kind: ir.Expr, function: str) -> str:
 def _render_extract(library_function: Any, call: ir.FunctionCall) -> str:
     args = [str(writer.render_arg("extract", index, arg)) for index, arg in enumerate(call.args[:3])]
     sql = library_function.render(args)
-    return convert_to_type(sql, call.args[3], "extract") if len(call.args) == 4 else str(sql)  # noqa: PLR2004
+    return render_type_conversion(sql, call.args[3], "extract") if len(call.args) == 4 else str(sql)  # noqa: PLR2004
 
 
 def _render_extract_json(call: ir.FunctionCall) -> str:
@@ -250,7 +255,7 @@ def _render_extract_json(call: ir.FunctionCall) -> str:
         )
     document = f"TRY_CAST({render_expression(call.args[1])} AS JSON)"
     sql = f"({document} ->> {translate.quote_string(path)})"
-    return convert_to_type(sql, call.args[2], "extract_json") if len(call.args) == 3 else sql  # noqa: PLR2004
+    return render_type_conversion(sql, call.args[2], "extract_json") if len(call.args) == 3 else sql  # noqa: PLR2004
 
 
 def _render_tohex(call: ir.FunctionCall) -> str:

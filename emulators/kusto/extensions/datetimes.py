@@ -18,7 +18,7 @@ from emulators.kusto.extensions.registry import (
 from emulators.kusto.extensions.sql import quote_text, render_expression
 from emulators.kusto.extensions.type_checks import render_error
 
-YEAR_ONE = 62_135_596_800_000_000
+MICROSECONDS_BEFORE_1970 = 62_135_596_800_000_000
 """Microseconds from 0001-01-01 to 1970-01-01; the bins of datetimes in Kusto start at 0001-01-01, a Monday."""
 
 SUPPORTED: tuple[str, ...] = (
@@ -68,7 +68,7 @@ _DATE_TEXT = (
 
 
 def _build_text_conversion() -> str:
-    """Return the SQL that converts the text ``_t`` to a datetime, which can be outside the years of Kusto."""
+    """Return the SQL that converts the text ``_t`` to a datetime, also to one outside the years 1 to 9999 of Kusto."""
     sql = _add_rfc_date_formats(SCALAR_FUNCTIONS["todatetime"].template).format("_t")
     return sql.replace("TRY_CAST(_t AS", f"TRY_CAST(CASE WHEN regexp_matches(_t, '{_DATE_TEXT}') THEN _t END AS")
 
@@ -95,8 +95,8 @@ macros: tuple[str, ...] = (
         "CREATE OR REPLACE MACRO kql_bin(v BIGINT, r BIGINT) AS CASE WHEN r > 0 THEN v - ((v % r) + r) % r END, "
         "(v HUGEINT, r BIGINT) AS CAST(CASE WHEN r > 0 THEN v - ((v % r) + r) % r END AS BIGINT), "
         "(v DOUBLE, r DOUBLE) AS CASE WHEN r >= 0 THEN floor(v / r) * r END, "
-        f"(v TIMESTAMP, r INTERVAL) AS CASE WHEN epoch_us(r) > 0 THEN v - to_microseconds((epoch_us(v) + {YEAR_ONE}) "
-        "% epoch_us(r)) END, "
+        "(v TIMESTAMP, r INTERVAL) AS CASE WHEN epoch_us(r) > 0 THEN v - to_microseconds((epoch_us(v) + "
+        f"{MICROSECONDS_BEFORE_1970}) % epoch_us(r)) END, "
         "(v INTERVAL, r INTERVAL) AS CASE WHEN epoch_us(r) > 0 THEN v - to_microseconds(((epoch_us(v) % epoch_us(r)) "
         "+ epoch_us(r)) % epoch_us(r)) END"
     ),
@@ -232,7 +232,7 @@ def _render_datetime_diff(call: ir.FunctionCall) -> str:
     part = str(read_literal_value(call.args[0], "datetime_diff")).lower()
     if part == "nanosecond":
         later, earlier = (
-            f"(epoch_us({render_expression(arg)}) * 1000 + {_find_sub_microsecond_ticks(arg) * 100})"
+            f"(epoch_us({render_expression(arg)}) * 1000 + {_count_sub_microsecond_ticks(arg) * 100})"
             for arg in call.args[1:]
         )
         return f"({later} - {earlier})"
@@ -251,7 +251,7 @@ def _render_datetime_part(call: ir.FunctionCall) -> str:
         return f"CAST({writer.render_datetime_part(call)} AS INTEGER)"
     # A datetime before 1970 has a negative number of microseconds.
     fraction = f"(epoch_us({render_expression(call.args[1])}) % 1000000 + 1000000) % 1000000"
-    ticks = _find_sub_microsecond_ticks(call.args[1]) * 100 if part == "nanosecond" else 0
+    ticks = _count_sub_microsecond_ticks(call.args[1]) * 100 if part == "nanosecond" else 0
     return f"CAST(({fraction}) {_FRACTIONS[part]} + {ticks} AS INTEGER)"
 
 
@@ -259,7 +259,7 @@ _FRACTIONS = {"millisecond": "// 1000", "microsecond": "", "nanosecond": "* 1000
 _TICKS = re.compile(r"\.\d{6}(\d)")
 
 
-def _find_sub_microsecond_ticks(expr: ir.Expr) -> int:
+def _count_sub_microsecond_ticks(expr: ir.Expr) -> int:
     """Return the ticks (100 ns) beyond the last whole microsecond of a datetime literal; 0 for any other expression."""
     value = expr.value if isinstance(expr, ir.LetRef) else expr
     found = _TICKS.search(str(value.value)) if isinstance(value, ir.Literal) and value.kind == "datetime" else None

@@ -17,7 +17,7 @@ import orjson
 from duckdb_kql import ir
 from duckdb_kql.translate.functions import AGGREGATE_FUNCTIONS, AggregateSpec
 
-from emulators.kusto.extensions.conversions import convert_to_type
+from emulators.kusto.extensions.conversions import render_type_conversion
 from emulators.kusto.extensions.language import read_function_descriptions
 from emulators.kusto.extensions.library import writer
 from emulators.kusto.extensions.registry import ANY_NUMBER, add_custom_function
@@ -37,7 +37,7 @@ type Pairs = list[tuple[float, float]]
 
 
 def read_digest(digest: Any) -> Pairs:
-    """Return the values and weights of a t-digest; raise ValueError if it is malformed."""
+    """Return the values and weights of a t-digest; raise ValueError or TypeError if it is malformed."""
     _, values, weights = digest
     return sorted(zip(map(float, values), map(float, weights), strict=True))
 
@@ -81,7 +81,7 @@ def estimate_distinct_count(hash_set: Any) -> int:
 
 
 def build_schema(values: Sequence[str | None] | None) -> Any:
-    """Return the schema of dynamic values (JSON texts), which is the result of the aggregate ``buildschema``."""
+    """Infer one schema of all dynamic values (JSON texts); return it as JSON text in the output ``schema``."""
     schema: Any = None
     for number, each in enumerate(values or ()):
         if number % _STEPS == 0:
@@ -174,7 +174,7 @@ def _render_json_call(function: SeriesFunction, *arguments: str) -> str:
 
 def _render_converted_percentile(render_call: Callable[[ir.FunctionCall], str], call: ir.FunctionCall) -> str:
     sql = render_call(dataclasses.replace(call, args=call.args[:2]))
-    return sql if len(call.args) == 2 else convert_to_type(sql, call.args[2], call.name)  # noqa: PLR2004
+    return sql if len(call.args) == 2 else render_type_conversion(sql, call.args[2], call.name)  # noqa: PLR2004
 
 
 def _render_merge_call(function: SeriesFunction, call: ir.FunctionCall) -> str:

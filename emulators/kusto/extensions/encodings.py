@@ -85,7 +85,12 @@ def _to_signed_integer(value: int) -> int:
 
 
 def compute_hash(kind: str, text: str | None) -> int | None:
-    """Return the hash of a value as a signed integer; ``kind`` is the value's DuckDB type, ``text`` its text form."""
+    """Return the hash of a value as a signed integer; None for null.
+
+    Args:
+        kind: DuckDB type of the value.
+        text: the value as text; a datetime or timespan as its number of microseconds.
+    """
     if text is None:
         return None
     return _to_signed_integer(compute_xxhash64(_encode_value_for_hash(kind, text)))

@@ -55,7 +55,7 @@ class FindRows(PipelineOperator):
         label: name of the table.
         label_column: name of the result column that contains the name of the table.
         branches: queries that return the rows of all tables of the operator.
-        projected: columns of the ``project`` clause; None for ``project-smart``.
+        projected: columns of the ``project`` clause; None without this clause (``project-smart``).
         packs: True if the ``project`` clause contains ``pack(*)``.
     """
 
@@ -175,7 +175,10 @@ def _replace_star_or_search_term(node: ir.Expr, input_columns: list[str]) -> ir.
 
 @dataclasses.dataclass(frozen=True)
 class OrderFindColumns(PipelineOperator):
-    """Operator that puts the result columns of ``find`` into the documented order."""
+    """Operator that puts the result columns of ``find`` into the documented order.
+
+    ``projected`` are the columns of the ``project`` clause; None without this clause.
+    """
 
     projected: tuple[str, ...] | None
 

@@ -215,8 +215,8 @@ class NewActivityMetrics(TimelinePlugin):
     """Plugin ``new_activity_metrics``, which counts how many new ids of a time window occur again in each later window.
 
     Attributes:
-        optional: arguments after the window: a cohort, dimensions, and a table, in the order of the call.
-        lookback: query that returns the ids of earlier periods; None without one.
+        optional: arguments after the window size: a cohort, dimensions, and a table, in the order of the call.
+        lookback: query that returns the ids of earlier periods; None if the call has no such argument.
         by_week: True if the windows are calendar weeks, which begin on Sunday.
     """
 

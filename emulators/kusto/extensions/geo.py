@@ -130,7 +130,7 @@ type Vector = tuple[float, float, float]
 
 
 def to_vector(point: Sequence[float]) -> Vector:
-    """Return the unit vector of a point; raise ValueError if the coordinates are out of range."""
+    """Return the unit vector of a point (longitude and latitude in degrees); raise ValueError if it is out of range."""
     longitude, latitude = float(point[0]), float(point[1])
     if not (abs(longitude) <= _MAX_LONGITUDE and abs(latitude) <= _MAX_LATITUDE):
         raise ValueError(point)
@@ -176,7 +176,7 @@ def _measure_distance_to_line(longitude: float, latitude: float, shape: Any) -> 
 
 
 def _measure_segment_distance(point: Vector, start: Vector, end: Vector) -> float:
-    """Compute the angle in radians between a point on a sphere and the nearest point on a segment of a great circle."""
+    """Return the distance of a point from a segment of a great circle, as an angle in radians."""
     nearest_end = min(_measure_angle(point, start), _measure_angle(point, end))
     normal = compute_cross_product(start, end)
     length = math.sqrt(compute_dot_product(normal, normal))

@@ -28,7 +28,7 @@ from emulators.kusto.extensions.sql import SQL_TYPES
 from emulators.kusto.extensions.tabular import DistinctRows, SelectColumns, TakeRows
 
 FINITE_OR_INFINITE = "DOUBLE WITHOUT NAN"
-"""Type of DOUBLE columns that contain no NaN, because simpler SQL can sort and compare their values."""
+"""Type name for DOUBLE columns without NaN; simpler SQL can sort and compare their values."""
 _NONE: Mapping[str, str] = {}
 _NO_STAGES: Mapping[int, Mapping[str, str]] = {}
 _STAGES: State[Mapping[int, Mapping[str, str]]] = State("emulators.kusto.stages", lambda: _NO_STAGES)
@@ -111,6 +111,7 @@ def _map_operators_to_input_types(query: ir.Query, types: Mapping[str, str]) -> 
     for op in query.operators:
         assigned = _collect_assigned_names(op)
         if assigned is None:
+            # The expressions of such an operator read only the columns of its input.
             if getattr(op, "reads_input_only", False):
                 stages[id(op)] = known
             break

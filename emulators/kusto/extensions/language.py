@@ -9,7 +9,7 @@ from typing import Any
 LANGUAGE = Path(__file__).parents[1] / "language.json"
 
 type Symbols = Mapping[str, Mapping[str, Any]]
-"""Description of each function by its name: ``signatures``, and ``naming`` of an unnamed column with its result."""
+"""Description of each function by name: ``signatures``, and ``naming`` (the default name of its result column)."""
 
 
 @functools.cache

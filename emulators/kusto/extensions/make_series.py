@@ -23,8 +23,8 @@ from emulators.kusto.extensions.tree import get_child_rules, get_source_position
 
 MAX_ELEMENTS = 1_048_576
 """Maximum length of an array, as documented for ``make-series``."""
-_TICKS_TO_EPOCH = 62_135_596_800_000_000
-"""Microseconds from 0001-01-01 to 1970-01-01; without a start, the bins of instants begin at 0001-01-01."""
+_MICROSECONDS_BEFORE_1970 = 62_135_596_800_000_000
+"""Microseconds from 0001-01-01 to 1970-01-01; without ``from``, the bins of datetimes begin at 0001-01-01."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,7 @@ class AxisSql:
             return self.render_as_number(self.start)
         if not self.temporal:
             return "CAST(0 AS BIGINT)"
-        return f"CASE {kind} WHEN 'INTERVAL' THEN CAST(0 AS BIGINT) ELSE -{_TICKS_TO_EPOCH} END"
+        return f"CASE {kind} WHEN 'INTERVAL' THEN CAST(0 AS BIGINT) ELSE -{_MICROSECONDS_BEFORE_1970} END"
 
     def render_bin_number(self) -> str:
         """Return SQL that computes the number of the bin (step of the axis) to which a row belongs."""
@@ -145,7 +145,7 @@ def _render_last_bin_number(axis: AxisSql) -> str:
         return "NULL"
     if not axis.through:
         return axis.render_last_bin_number()
-    origin = f"CASE kind WHEN 'INTERVAL' THEN 0 ELSE {_TICKS_TO_EPOCH} END" if axis.temporal else "0"
+    origin = f"CASE kind WHEN 'INTERVAL' THEN 0 ELSE {_MICROSECONDS_BEFORE_1970} END" if axis.temporal else "0"
     message = "make-series in range() whose start is not a multiple of the step is not supported"
     return f"CASE WHEN (lo + {origin}) % st <> 0 THEN error('{message}') ELSE {axis.render_last_bin_number()} END"
 

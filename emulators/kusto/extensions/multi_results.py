@@ -1,4 +1,4 @@
-"""KQL functions that return several results, such as ``series_stats``.
+"""KQL functions that return several results (outputs), such as ``series_stats``.
 
 ``(a, b) = f(x)`` names the results in ``extend``, ``project`` and ``print``. Without names, each result has the name
 ``f_x_result``. ``print`` returns only the results that have names; the other operators return all results.
@@ -52,7 +52,7 @@ class SeriesOutputExpr(ir.NamedExpr):
     """Expression for an output that the query names, such as ``a`` in ``(a, b) = f(x)``.
 
     Attributes:
-        call: call of the function that has the output; always given.
+        call: call of the function that has the output; never None.
         last: index of this output if it is the last output with a name, so that the outputs after it get generated
             names; -1 for an output before the last one.
     """

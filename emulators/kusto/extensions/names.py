@@ -299,7 +299,7 @@ _MEASURED = naming.NAME_PRESERVING | {
     *("strlen", "gettype", "array_sort_asc", "array_sort_desc"),
     *("pow", "exp10", "sign", "cot", "degrees", "radians", "trim", "trim_start", "trim_end", "tolower", "startofweek"),
 }
-"""Functions whose names the library's authors measured; those of the last line give their column no name."""
+"""Functions whose column names the library's authors measured; those in the last line give their column no name."""
 
 _SEVERAL = 2
 """Least number of arguments of a function that has the name of an aggregate, such as ``hll_merge``."""

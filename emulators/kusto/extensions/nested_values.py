@@ -117,12 +117,12 @@ def _parse_json(text: str) -> Any:
     return json.loads(text, parse_int=orjson.Fragment) if _LONG_INTEGER.search(text) else parsed
 
 
-def _render_canonical_json(text: str) -> str:
+def _format_canonical_json(text: str) -> str:
     value = _parse_json(text)
     return value if isinstance(value, str) else orjson.dumps(value, option=orjson.OPT_SORT_KEYS).decode()
 
 
-CALLS = (ScalarCall("dynamic_to_json", _render_canonical_json, "json", "string", ""),)
+CALLS = (ScalarCall("dynamic_to_json", _format_canonical_json, "json", "string", ""),)
 SUPPORTED: tuple[str, ...] = ("dynamic_to_json", 'd.["a"] and d.[name]')
 
 

@@ -111,13 +111,13 @@ def _compare_ipv6(first_address: str, second_address: str, prefix: int | None) -
     return (left > right) - (left < right)
 
 
-def _is_in_any_range(addresses: Sequence[str], text: str) -> bool:
-    return any(_is_in_network_range(text, each) for each in addresses)
+def _is_in_any_range(ranges: Sequence[str], text: str) -> bool:
+    return any(_is_in_network_range(text, each) for each in ranges)
 
 
-def _is_in_network_range(text: str, limits: str) -> bool:
+def _is_in_network_range(text: str, network: str) -> bool:
     try:
-        return _compare_ipv6(text, limits, None) == 0
+        return _compare_ipv6(text, network, None) == 0
     except ValueError:
         return False
 

@@ -69,7 +69,7 @@ def _add_test_to_comparison(node: ir.BinaryOp, comparison: str, operands: Sequen
 
 
 def _add_test(comparison: str, test: str, *, negated: bool = False) -> str:
-    """Return SQL of a comparison that is false, or if negated true, if the test fails because of NaN."""
+    """Return SQL of a comparison that is false (``negated``: true) if ``test`` is false, because an operand is NaN."""
     return f"({comparison} OR NOT {test})" if negated else f"({comparison} AND {test})"
 
 

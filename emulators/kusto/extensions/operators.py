@@ -5,7 +5,8 @@ operators in Kusto's published language definition: texts and dynamic (JSON) val
 compare a number with a text, and two dynamic values cannot be compared. Division depends on the types, and timespans
 have operators that SQL lacks.
 
-A decimal has nine digits after the decimal point. A quotient with more digits is rounded; Data Explorer has 34 digits.
+A decimal has nine digits after the decimal point. A quotient with more digits is rounded; Data Explorer's decimals have
+34 digits.
 """
 
 import dataclasses

@@ -29,7 +29,7 @@ SUPPORTED: tuple[str, ...] = (
     "evaluate diffpatterns (approximate)",
 )
 MAX_TEXTS = 100_000
-"""Maximum number of different texts."""
+"""Maximum number of different texts that ``reduce`` groups."""
 _PATTERNS = SeriesFunction(
     "text_patterns",
     ("VARCHAR[]", "DOUBLE[]", "DOUBLE", "VARCHAR"),
@@ -141,12 +141,14 @@ _MODULE = "emulators.kusto.series.row_patterns"
 _ONE = {"patterns": "integers", "counts0": "series"}
 _TWO = {**_ONE, "counts1": "series"}
 _FUNCTIONS = {
-    "basket": SeriesFunction("basket", ("BIGINT[]", "DOUBLE[]", *["DOUBLE"] * 3), _ONE, f"{_MODULE}:compute_basket"),
+    "basket": SeriesFunction(
+        "basket", ("BIGINT[]", "DOUBLE[]", *["DOUBLE"] * 3), _ONE, f"{_MODULE}:compute_basket_patterns"
+    ),
     "autocluster": SeriesFunction(
-        "autocluster", ("BIGINT[]", "DOUBLE[]", *["DOUBLE"] * 2), _ONE, f"{_MODULE}:compute_clusters"
+        "autocluster", ("BIGINT[]", "DOUBLE[]", *["DOUBLE"] * 2), _ONE, f"{_MODULE}:compute_cluster_patterns"
     ),
     "diffpatterns": SeriesFunction(
-        "diffpatterns", ("BIGINT[]", *["DOUBLE[]"] * 2, *["DOUBLE"] * 3), _TWO, f"{_MODULE}:compute_differences"
+        "diffpatterns", ("BIGINT[]", *["DOUBLE[]"] * 2, *["DOUBLE"] * 3), _TWO, f"{_MODULE}:compute_difference_patterns"
     ),
 }
 

@@ -29,7 +29,7 @@ class PipelineOperator(ir.Operator):
         """
         raise NotImplementedError
 
-    def render_without_columns(self, input_sql: str) -> str:
+    def render_with_unknown_columns(self, input_sql: str) -> str:
         """Return one SELECT for the operator, whose input is the subquery ``input_sql`` with unknown columns.
 
         Raises:
@@ -149,7 +149,9 @@ def _patch_render_operator(library_function: Callable[..., str]) -> Callable[...
     def render_operator(op: ir.Operator, input_sql: str, input_columns: list[str] | None = None) -> str:
         if isinstance(op, PipelineOperator):
             return (
-                op.render_without_columns(input_sql) if input_columns is None else op.render(input_sql, input_columns)
+                op.render_with_unknown_columns(input_sql)
+                if input_columns is None
+                else op.render(input_sql, input_columns)
             )
         return library_function(op, input_sql, input_columns)
 

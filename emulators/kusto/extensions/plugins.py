@@ -90,11 +90,11 @@ def read_output_schema(clause: Any) -> tuple[Schema | None, bool]:
 
 
 def read_text_argument(expr: ir.Expr | None, default: str) -> str:
-    """Return the text of a plugin argument that must be a literal; ``default`` if the argument is missing."""
+    """Return the text of an argument of ``bag_unpack`` that must be a literal; ``default`` if it is missing."""
     if expr is None:
         return default
     if not isinstance(expr, ir.Literal) or expr.value is None:
-        raise unsupported_error("evaluate with a plugin argument that is not a literal")
+        raise unsupported_error("evaluate bag_unpack with an option that is not a literal, such as columnsConflict")
     return str(expr.value)
 
 
@@ -303,7 +303,10 @@ functions: tuple[PythonFunction, ...] = (
 
 @dataclasses.dataclass(frozen=True)
 class DistinctIntersections(UnorderedOutputOperator):
-    """Plugin ``dcount_intersect``, whose n-th new column contains the number of values that the first n sets share."""
+    """Plugin ``dcount_intersect``, whose n-th new column contains the number of values that the first n sets share.
+
+    ``sets`` are the names of the columns that contain the sets.
+    """
 
     sets: tuple[str, ...]
 

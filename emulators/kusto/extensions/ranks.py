@@ -85,6 +85,8 @@ def render_number_sort_key(sql: str) -> str:
 def render_aggregate_sort_key(expr: ir.Expr, name: str, macro: str = "kql_ranked") -> str:
     """Return SQL for the value by which the aggregate ``name``, such as ``arg_max``, compares rows.
 
+    ``macro`` is the DuckDB macro that is applied to values that can be NaN.
+
     Raises:
         QueryError: the expression has the type dynamic.
     """

@@ -9,13 +9,17 @@ from duckdb_kql.translate.functions import SCALAR_FUNCTIONS, FunctionSpec
 from emulators.kusto.extensions.library import writer
 from emulators.kusto.extensions.sql import render_expression, render_with_arguments_evaluated_once
 
-type Form = Callable[[ir.FunctionCall], str]
+type CallRenderer = Callable[[ir.FunctionCall], str]
+"""Function that returns the SQL of a call."""
 ANY_NUMBER = range(1, 65)
 """Accepted numbers of arguments of a variadic function, up to the limit of Kusto."""
 
 
 def add_template_function(name: str, sql: str, *arities: int) -> None:
-    """Add a KQL function with an SQL template, which uses each argument (such as ``{0}``) at most once."""
+    """Add a KQL function with an SQL template, which uses each argument (such as ``{0}``) at most once.
+
+    ``arities`` are the accepted numbers of arguments.
+    """
     writer.SPECIAL_FORMS.pop(name, None)
     SCALAR_FUNCTIONS[name] = FunctionSpec(name, "template", sql, arities)
 
@@ -32,7 +36,7 @@ def add_function_that_reuses_arguments(name: str, arities: Collection[int], writ
     add_custom_function(name, arities, render_call)
 
 
-def add_custom_function(name: str, arities: Collection[int], write_sql: Form) -> None:
+def add_custom_function(name: str, arities: Collection[int], write_sql: CallRenderer) -> None:
     """Add a KQL function whose SQL depends on the kinds of its arguments, such as literals or columns.
 
     ``write_sql`` builds the SQL from the whole call.

@@ -43,7 +43,7 @@ class ScanOperator(SerializedInputOperator):
     Attributes:
         declared: columns of the clause ``declare``, to which the steps assign values.
         steps: steps of the operator, in order.
-        match_id: name of the column with the number of the matching sequence; empty for no such column.
+        match_id: name of the output column with the number of the matching sequence; empty for no such column.
         partition: groups of rows; each group is scanned separately.
     """
 

@@ -81,7 +81,8 @@ class SearchOperator(PipelineOperator):
 
     Attributes:
         predicate: the condition that the rows must meet.
-        table: name of the table; empty if the input already has a column with the name; None if not yet known.
+        table: name of the searched table; empty if the input already has a column with table names; None if not yet
+            known.
     """
 
     predicate: ir.Expr

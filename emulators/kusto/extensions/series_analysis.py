@@ -168,7 +168,7 @@ _VALIDATE = SeriesFunction(
     "series_periods_validate",
     ("DOUBLE[]", "DOUBLE[]"),
     {"periods": "series", "scores": "series"},
-    f"{_MODULE}.decomposition:validate_periods",
+    f"{_MODULE}.decomposition:score_periods",
 )
 
 _SERIES = Argument("Series")
@@ -293,8 +293,10 @@ _POLYNOMIAL = SeriesFunction(
     f"{_MODULE}.regression:fit_polynomial",
 )
 _PARTS = {"real": "series", "imag": "series"}
-_FFT = SeriesFunction("series_fft", ("DOUBLE[]", "DOUBLE[]"), _PARTS, f"{_MODULE}.fourier:compute_transform")
-_IFFT = SeriesFunction("series_ifft", ("DOUBLE[]", "DOUBLE[]"), _PARTS, f"{_MODULE}.fourier:compute_inverse_transform")
+_FFT = SeriesFunction("series_fft", ("DOUBLE[]", "DOUBLE[]"), _PARTS, f"{_MODULE}.fourier:compute_fourier_transform")
+_IFFT = SeriesFunction(
+    "series_ifft", ("DOUBLE[]", "DOUBLE[]"), _PARTS, f"{_MODULE}.fourier:compute_inverse_fourier_transform"
+)
 
 _TWO_LINES_CALL = SeriesCall("series_fit_2lines", (Argument("series"),), 1, _TWO_LINES)
 _POLYNOMIAL_CALL = SeriesCall(

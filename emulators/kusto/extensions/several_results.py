@@ -37,15 +37,15 @@ class EndOfResult(PipelineOperator):
     count: int
     name: str = ""
 
-    def render_without_columns(self, input_sql: str) -> str:
-        """Reject the query: only the marker of an operator that is not the last of the query is rendered."""
+    def render_with_unknown_columns(self, input_sql: str) -> str:
+        """Reject the query: a marker at its end would have been removed, so this one is at a wrong place."""
         del input_sql
         raise build_misplaced_results_error()
 
     def render(self, input_sql: str, input_columns: list[str]) -> str:
-        """Reject the query: only the marker of an operator that is not the last of the query is rendered."""
+        """Reject the query: a marker at its end would have been removed, so this one is at a wrong place."""
         del input_columns
-        return self.render_without_columns(input_sql)
+        return self.render_with_unknown_columns(input_sql)
 
 
 def build_misplaced_results_error() -> QueryError:
@@ -86,7 +86,10 @@ def build_operators_of_selected_result(
 
 
 def split_off_result_marker(query: ir.Query) -> tuple[ir.Query, EndOfResult]:
-    """Remove the marker `EndOfResult` from the end of a query; return the query and the marker."""
+    """Remove the marker `EndOfResult` from the end of a query; return the query and the marker.
+
+    For a query without a marker, the returned marker has the number of results 1.
+    """
     last = query.operators[-1] if query.operators else None
     if not isinstance(last, EndOfResult):
         return query, EndOfResult(1)

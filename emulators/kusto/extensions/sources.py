@@ -281,6 +281,7 @@ def _get_type_column_name(name: str) -> str:
 
 
 MAX_ROWS = 100_000_000
+"""Maximum number of rows of ``range``."""
 _REALS = ("DOUBLE", "FLOAT")
 
 

@@ -79,4 +79,4 @@ SQL_TYPES = {
     "guid": "UUID",
     "dynamic": "JSON",
 }
-"""DuckDB type for each name of a Kusto type."""
+"""DuckDB type for each name of a Kusto type except decimal."""

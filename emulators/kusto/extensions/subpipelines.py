@@ -28,7 +28,7 @@ from emulators.kusto.extensions.sql import quote_name, quote_text
 from emulators.kusto.extensions.tree import get_child_rules, get_rule_name, get_source_position, iterate_nodes
 
 MAX_PARTITIONS = 64
-"""Maximum number of values in Kusto."""
+"""Maximum number of distinct values of the partition column, as in Kusto."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -142,6 +142,10 @@ class MvApply(GroupedOperator):
     """Query operator ``mv-apply``, which expands arrays like ``mv-expand`` and runs a pipeline over their elements.
 
     The result has the columns of the input row, except the expanded columns, and the columns of the pipeline.
+
+    Attributes:
+        computed: arrays that the operator computes before it expands them.
+        expansion: the equivalent ``mv-expand``.
     """
 
     computed: tuple[ir.NamedExpr, ...]

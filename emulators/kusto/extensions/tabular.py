@@ -84,7 +84,7 @@ class ColumnPattern:
 
 @dataclasses.dataclass(frozen=True)
 class SelectColumns(PipelineOperator):
-    """Query operator ``project-keep``, ``project-away`` or ``project-reorder``, depending on ``mode``."""
+    """Query operator ``project-keep``, ``project-away`` or ``project-reorder``; ``mode`` is the last word."""
 
     patterns: tuple[ColumnPattern, ...]
     mode: str
@@ -96,7 +96,7 @@ class SelectColumns(PipelineOperator):
             raise unsupported_error("a query result without columns")
         return f"SELECT {', '.join(map(translate.quote_ident, selected))} FROM {input_sql}"  # noqa: S608  quoted names
 
-    def render_without_columns(self, input_sql: str) -> str:
+    def render_with_unknown_columns(self, input_sql: str) -> str:
         """Render the operator as SQL that selects columns by pattern, because the input columns are unknown."""
         if self.mode == "reorder":
             raise unsupported_error("project-reorder", "the columns of the operator's input depend on the data")
@@ -116,7 +116,10 @@ class SelectColumns(PipelineOperator):
 
 @dataclasses.dataclass(frozen=True)
 class TakeRows(PipelineOperator):
-    """Query operator ``take``, ``top`` or ``sample``; its number of rows may be any constant expression."""
+    """Query operator ``take``, ``top`` or ``sample``; its number of rows may be any constant expression.
+
+    ``keys`` are the sort keys of ``top``; ``random`` is True for ``sample``.
+    """
 
     count: ir.Expr
     keys: tuple[ir.SortKey, ...] = ()
@@ -125,10 +128,10 @@ class TakeRows(PipelineOperator):
     def render(self, input_sql: str, input_columns: list[str]) -> str:
         """Render the operator as SQL that yields the first rows, or random rows for ``sample``."""
         del input_columns
-        return self.render_without_columns(input_sql)
+        return self.render_with_unknown_columns(input_sql)
 
-    def render_without_columns(self, input_sql: str) -> str:
-        """Return SQL that yields the first or random rows; a negative number of rows yields no row, as in Kusto."""
+    def render_with_unknown_columns(self, input_sql: str) -> str:
+        """Return SQL that yields the first rows or random rows; for a negative number, no rows, as in Kusto."""
         order = "random()" if self.random else translate.render_sort_keys(self.keys)
         sorting = f" ORDER BY {order}" if order else ""
         return f"SELECT * FROM {input_sql}{sorting} LIMIT {render_row_limit(self.count)}"  # noqa: S608
@@ -141,7 +144,10 @@ class TakeRows(PipelineOperator):
 
 @dataclasses.dataclass(frozen=True)
 class DistinctRows(PipelineOperator):
-    """Query operator ``distinct *`` or ``sample-distinct``."""
+    """Query operator ``distinct *`` or ``sample-distinct``.
+
+    ``named`` and ``count`` are the expression and the number of values of ``sample-distinct``; None for ``distinct *``.
+    """
 
     named: ir.NamedExpr | None = None
     count: ir.Expr | None = None
@@ -149,9 +155,9 @@ class DistinctRows(PipelineOperator):
     def render(self, input_sql: str, input_columns: list[str]) -> str:
         """Render the operator as SQL that yields the distinct rows."""
         del input_columns
-        return self.render_without_columns(input_sql)
+        return self.render_with_unknown_columns(input_sql)
 
-    def render_without_columns(self, input_sql: str) -> str:
+    def render_with_unknown_columns(self, input_sql: str) -> str:
         """Render the operator as SQL that yields distinct rows or, for ``sample-distinct``, distinct values."""
         if self.named is None or self.count is None:
             return f"SELECT DISTINCT * FROM {input_sql}"  # noqa: S608
@@ -266,13 +272,13 @@ def _install_as_operator() -> None:
 class NameRows(PipelineOperator):
     """Query operator ``as``, if another part of the query uses the name that it assigns.
 
-    The translation replaces the operator by a ``let`` statement.
+    The translation replaces the operator by a ``let`` statement. ``offset`` is its position in the query text.
     """
 
     name: str
     offset: int
 
-    def render_without_columns(self, input_sql: str) -> str:
+    def render_with_unknown_columns(self, input_sql: str) -> str:
         """Reject the query, because a nested pipeline cannot contain the ``let`` statement that replaces ``as``."""
         del input_sql
         raise unsupported_error(
@@ -284,7 +290,7 @@ class NameRows(PipelineOperator):
     def render(self, input_sql: str, input_columns: list[str]) -> str:
         """Reject the query, because a nested pipeline cannot contain the ``let`` statement that replaces ``as``."""
         del input_columns
-        return self.render_without_columns(input_sql)
+        return self.render_with_unknown_columns(input_sql)
 
 
 def _parse_as(node: Any) -> list[ir.Operator]:

@@ -174,7 +174,13 @@ class _TopNestedSql:
 
 @dataclasses.dataclass(frozen=True)
 class TopHitters(SerializedOutputOperator):
-    """Query operator ``top-hitters``, which returns the most frequent values, or the values with the largest sums."""
+    """Query operator ``top-hitters``, which returns the most frequent values, or the values with the largest sums.
+
+    Attributes:
+        count: number of values to return.
+        of: expression whose values are returned.
+        by: expression that is summed for each value; None to count the rows of each value.
+    """
 
     count: ir.Expr
     of: ir.NamedExpr

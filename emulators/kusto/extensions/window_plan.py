@@ -36,6 +36,10 @@ class WindowPlan:
         input_columns: names of the input columns.
         partition: groups of rows; window functions are computed for each group separately.
         functions: functions that add the columns of a window function call to the plan, by KQL name.
+
+    Attributes:
+        row: name of the column with the number of the row.
+        group: name of the column with the number of the group; None if there is only one group.
     """
 
     def __init__(

@@ -61,7 +61,7 @@ def detect_periods(values: Numbers | None, shortest: float | None, longest: floa
     return {"periods": np.asarray(periods, dtype=float), "scores": np.asarray(scores, dtype=float)}
 
 
-def validate_periods(values: Numbers | None, periods: Numbers | None) -> Any:
+def score_periods(values: Numbers | None, periods: Numbers | None) -> Any:
     """Return the given periods with their scores; a period outside Kusto's limits has the score 0."""
     if values is None or periods is None:
         return None

@@ -7,13 +7,13 @@ import numpy as np
 type Numbers = np.ndarray[Any, np.dtype[np.float64]]
 
 
-def compute_transform(real: Numbers | None, imaginary: Numbers | None) -> Any:
+def compute_fourier_transform(real: Numbers | None, imaginary: Numbers | None) -> Any:
     """Return real and imaginary parts of the Fourier transform; None if a point is missing or the lengths differ."""
     points = _to_complex(real, imaginary)
     return None if points is None else _to_real_and_imaginary(np.fft.fft(points) if len(points) else points)
 
 
-def compute_inverse_transform(real: Numbers | None, imaginary: Numbers | None) -> Any:
+def compute_inverse_fourier_transform(real: Numbers | None, imaginary: Numbers | None) -> Any:
     """Return real and imaginary parts of the inverse transform; None if a point is missing or the lengths differ."""
     points = _to_complex(real, imaginary)
     return None if points is None else _to_real_and_imaginary(np.fft.ifft(points) if len(points) else points)

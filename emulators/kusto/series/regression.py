@@ -14,7 +14,10 @@ MAX_DEGREE = 64
 
 
 def fit_two_lines(values: Numbers | None) -> Any:
-    """Return the best fit of a series by two lines: the split with the smallest sum of squared residuals."""
+    """Return the best fit of a series by two lines: the split with the smallest sum of squared residuals.
+
+    None for a series with fewer than four points or with a missing point.
+    """
     if values is None or len(values) < _LEAST_POINTS or not np.isfinite(values).all():
         return None
     left, right = _sum_squared_residuals(values), _sum_squared_residuals(values[::-1])[::-1]
@@ -28,6 +31,8 @@ def fit_two_lines(values: Numbers | None) -> Any:
 
 def fit_polynomial(values: Numbers | None, positions: Numbers | None, degree: int | None) -> Any:
     """Return the polynomial that fits a series best; the coefficient of the highest power comes first.
+
+    None if a point is missing, or if the points do not determine a polynomial of this degree.
 
     Args:
         values: points of the series.

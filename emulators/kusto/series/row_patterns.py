@@ -27,7 +27,7 @@ type Mask = np.ndarray[Any, np.dtype[np.bool_]]
 type Pattern = tuple[int, ...]
 
 
-def compute_basket(codes: Any, weights: Any, columns: float, threshold: float, dimensions: float) -> Any:
+def compute_basket_patterns(codes: Any, weights: Any, columns: float, threshold: float, dimensions: float) -> Any:
     """Return each pattern that at least a given share of all rows match, and the number of these rows.
 
     Args:
@@ -48,11 +48,12 @@ def compute_basket(codes: Any, weights: Any, columns: float, threshold: float, d
     return _to_pattern_result([pattern for pattern, _ in found], [[count for _, count in found]])
 
 
-def compute_clusters(codes: Any, weights: Any, columns: float, size_weight: float) -> Any:
+def compute_cluster_patterns(codes: Any, weights: Any, columns: float, size_weight: float) -> Any:
     """Return a few patterns that cover many rows and contain many values.
 
     The score of a pattern is a weighted geometric mean of two shares: matching rows among all rows, and columns with a
-    value among all columns. ``size_weight`` is the weight of the first share, from 0 to 1.
+    value among all columns. ``size_weight`` is the weight of the first share, from 0 to 1. `compute_basket_patterns`
+    describes the other arguments.
     """
     table = _reshape_codes(codes, columns)
     if table is None:
@@ -68,7 +69,7 @@ def compute_clusters(codes: Any, weights: Any, columns: float, size_weight: floa
     return _to_pattern_result([each[2] for each in chosen], [[each[1] for each in chosen]])
 
 
-def compute_differences(
+def compute_difference_patterns(
     codes: Any, weights: Any, other_weights: Any, columns: float, threshold: float, dimensions: float
 ) -> Any:
     """Return patterns whose share of rows differs between two sets by at least a threshold, without near duplicates.
@@ -161,13 +162,13 @@ def _find_closed_pattern(table: Codes, mask: Mask) -> Pattern:
 def _choose_distinct_patterns(
     scored: Sequence[tuple[float, Any, Pattern, Mask]],
     weights: Weights,
-    min_weight: float,
+    min_score: float,
     max_patterns: int = _MAX_CLUSTERS,
 ) -> list[tuple[float, Any, Pattern, Mask]]:
-    """Return the best patterns, without patterns that cover almost the same rows as a better pattern."""
+    """Return the best patterns, without patterns that share most of their rows with a better pattern."""
     chosen: list[tuple[float, Any, Pattern, Mask]] = []
     for each in scored:
-        if each[0] < min_weight or len(chosen) == max_patterns:
+        if each[0] < min_score or len(chosen) == max_patterns:
             break
         if all(_compute_row_overlap(each[3], other[3], weights) <= _MOST_SHARED for other in chosen):
             chosen.append(each)

@@ -102,7 +102,7 @@ def compute_beta_pdf(x: float | None, alpha: float | None, beta: float | None) -
 
 
 def compute_beta_inv(probability: float | None, alpha: float | None, beta: float | None) -> Any:
-    """Return a quantile of a beta distribution.
+    """Return the quantile of a beta distribution: the value below which a number lies with ``probability``.
 
     Return null for a null argument or an invalid probability, and NaN for an invalid alpha or beta.
     """

@@ -24,7 +24,7 @@ type Hashes = np.ndarray[Any, np.dtype[np.int64]]
 
 
 def summarize_values_as_digest(values: Numbers | None, weights: Numbers | None) -> Any:
-    """Build the t-digest of some numbers, ignoring NaN; return null if there are no numbers.
+    """Build the t-digest of some numbers, ignoring NaN and infinity; return null if there are no numbers.
 
     Each number has the weight 1 if ``weights`` is None.
     """

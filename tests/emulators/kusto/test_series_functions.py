@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from emulators.kusto.sandbox import open_database
-from emulators.kusto.series_functions import SeriesFunction, bind_stop_event, create_series_functions
+from emulators.kusto.series_functions import SeriesFunction, bind_stop_event, register_series_functions
 
 STOPPED = threading.Event()
 SEEN: list[int] = []
@@ -41,7 +41,7 @@ STOP = SeriesFunction("stop", ("BIGINT",), {"size": "long"}, f"{__name__}:stop_q
 def connection() -> Iterator[duckdb.DuckDBPyConnection]:
     """Return a database that has the functions of this module."""
     with open_database(None) as opened:
-        create_series_functions(opened, [DOUBLE, STOP])
+        register_series_functions(opened, [DOUBLE, STOP])
         yield opened
 
 

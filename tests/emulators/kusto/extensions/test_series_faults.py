@@ -13,7 +13,7 @@ from emulators.kusto.sandbox import open_database
 from emulators.kusto.series import filters
 from emulators.kusto.series.decomposition import MAX_PERIODS
 from emulators.kusto.series.regression import MAX_DEGREE
-from emulators.kusto.series_functions import ExecutionStoppedError, SeriesFunction, create_series_functions
+from emulators.kusto.series_functions import ExecutionStoppedError, SeriesFunction, register_series_functions
 from tests.emulators.kusto.endpoints import Endpoint
 
 SERIES = {
@@ -185,7 +185,7 @@ def test_a_memory_error_of_a_python_function_is_reported_as_the_memory_limit() -
     """If a Python function raises MemoryError, the query is reported as over the memory limit."""
     function = SeriesFunction("greedy", ("BIGINT",), {"x": "long"}, f"{__name__}:raise_memory_error")
     with open_database(None) as connection:
-        create_series_functions(connection, [function])
+        register_series_functions(connection, [function])
         with pytest.raises(duckdb.Error) as raised:
             connection.execute(f"SELECT {function.render_call('range')} FROM range(1)")
     assert "E_RUNAWAY_QUERY" in error_from_duckdb(raised.value).message

@@ -12,7 +12,7 @@ def test_a_pattern_search_with_too_many_candidates_is_rejected(monkeypatch: pyte
     codes, weights = np.tile(np.arange(1.0, 11), 4), np.ones(10)
     monkeypatch.setattr(row_patterns, "MAX_PATTERNS", 10)
     with pytest.raises(FunctionFailure, match="candidates"):
-        row_patterns.compute_basket(codes, weights, 4, 0.05, 5)
+        row_patterns.compute_basket_patterns(codes, weights, 4, 0.05, 5)
     monkeypatch.setattr(row_patterns, "MAX_EFFORT", 15)
     with pytest.raises(FunctionFailure, match="rows"):
-        row_patterns.compute_basket(codes, weights, 4, 0.2, 5)
+        row_patterns.compute_basket_patterns(codes, weights, 4, 0.2, 5)

@@ -191,7 +191,7 @@ class HubConsumer:
         path: SQLite file of the hub.
         retention: time after ingestion at which rows are deleted; None to delete no rows.
         is_woken: True if another thread calls :meth:`wake` when new events arrive; False to poll the hub.
-        has_leaked_memory: returns whether ended queries still occupy the memory; receives a connection for its query.
+        has_leaked_memory: returns whether ended queries still occupy the memory; receives a connection for its own SQL.
     """
 
     def __init__(
@@ -250,7 +250,7 @@ class HubConsumer:
         return self._thread.is_alive()
 
     def read_counters(self) -> Mapping[str, Any]:
-        """Return the number of events by outcome since the process started, and the table's current lag in seconds."""
+        """Return the number of events by outcome since the process started, and the current value of `lag_seconds`."""
         return {
             "added": self.added,
             "copies": self.copies,
@@ -275,7 +275,7 @@ class HubConsumer:
                 self._stop.wait(RETRY_SECONDS)
 
     def _abort_process_if_lack_of_memory_lasts(self, error: Exception) -> None:
-        """End the process if ingestion has lacked memory for long: queries use it, or DuckDB has leaked it."""
+        """End the process if ingestion has lacked memory for long: queries use all memory, or DuckDB has leaked it."""
         is_lack = isinstance(error, duckdb.OutOfMemoryException | MemoryError) or "MemoryError" in str(error)
         if not is_lack:
             self._lacks_memory_since = None

@@ -101,7 +101,7 @@ def read_memory_use(connection: "duckdb.DuckDBPyConnection") -> dict[str, int]:
 
 
 def has_leaked_memory(connection: "duckdb.DuckDBPyConnection", memory_bytes: int) -> bool:
-    """Return whether memory of ended queries fills more than half of the limit; only a restart frees it.
+    """Return whether memory of ended queries fills more than half of the limit; only a restart frees this memory.
 
     DuckDB can leak memory if an allocation fails at certain points. Call this while no query runs and no rows are
     inserted.

@@ -71,7 +71,10 @@ class TimelinePlugin(UnorderedOutputOperator):
         return [f"({render_expression(each)})" for each in self.constants]
 
     def render_window_number(self, begin: str, size: str) -> str:
-        """Return SQL for the number of the window that contains a row's value in the timeline column."""
+        """Return SQL for the number of the window that contains a row's value in the timeline column.
+
+        ``begin`` (the start of window 0) and ``size`` are SQL, too.
+        """
         message = quote_text(f"kql:SEM0100:evaluate {self.plugin}(): the size of a window must be positive")
         return f"kql_window({quote_name(self.columns[-1])}, {begin}, {size}, {message})"
 

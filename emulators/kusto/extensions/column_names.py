@@ -144,7 +144,7 @@ class PivotOperator(UnorderedOutputOperator, DataDependentOperator):
         return keys if self.schema is None else [name for name in keys if name in dict(self.schema)]
 
     def _map_value_columns(self, keys: Sequence[str]) -> dict[str, str]:
-        """Return the value of the pivoted column to which each output column belongs."""
+        """Return, by output column, the value of the pivoted column to which the output column belongs."""
         if self.schema is not None:
             return {name: name for name, _ in self.schema if name not in keys}
         names = map_values_to_column_names((row[0] for row in self.discovery_rows), keys)

@@ -54,7 +54,7 @@ class FindRows(PipelineOperator):
         predicate: the condition.
         label: name of the table.
         label_column: name of the result column that contains the name of the table.
-        branches: queries that return the rows of all tables of the operator.
+        branches: one query for each table of ``find``; it returns the rows of the table.
         projected: columns of the ``project`` clause; None without this clause (``project-smart``).
         packs: True if the ``project`` clause contains ``pack(*)``.
     """

@@ -53,8 +53,8 @@ class SeriesOutputExpr(ir.NamedExpr):
 
     Attributes:
         call: call of the function that has the output; never None.
-        last: index of this output if it is the last output with a name, so that the outputs after it get generated
-            names; -1 for an output before the last one.
+        last: index of this output if it is the last output that the query names; the outputs after it get generated
+            names. -1 for the other outputs.
     """
 
     call: ir.FunctionCall | None = None

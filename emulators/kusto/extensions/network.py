@@ -45,7 +45,7 @@ def _parse_ipv4(text: str) -> tuple[int, int]:
 
 
 def _parse_ip_address(text: str) -> tuple[int, int]:
-    """Parse an IPv4 or IPv6 address with an optional prefix to an integer of 128 bits and a prefix length."""
+    """Parse an IP address with an optional prefix to the 128-bit integer of its IPv6 form and a prefix length."""
     address, slash, prefix = text.strip().partition("/")
     if ":" not in address:
         value, bits = _parse_ipv4(text)

@@ -157,7 +157,7 @@ series_functions: tuple[SeriesFunction, ...] = (
     *tuple(_FUNCTIONS.values()),
 )
 _OPTIONS: Mapping[str, tuple[tuple[str, float], ...]] = {
-    # Names and default values; the position of the column with the weights is marked.
+    # Names and default values in the order of the arguments; WeightColumn is a column, so its default is not used.
     "basket": (("Threshold", 0.05), ("WeightColumn", 0), ("MaxDimensions", 5)),
     "autocluster": (("SizeWeight", 0.5), ("WeightColumn", 0), ("NumSeeds", 25)),
     "diffpatterns": (("WeightColumn", 0), ("Threshold", 0.05), ("MaxDimensions", 1000)),

@@ -1,4 +1,7 @@
-"""Functions that add scalar KQL functions to the translator library."""
+"""Functions that add scalar KQL functions to the translator library.
+
+Their argument ``arities`` contains the accepted numbers of arguments of the KQL function.
+"""
 
 from collections.abc import Callable, Collection
 
@@ -16,16 +19,13 @@ ANY_NUMBER = range(1, 65)
 
 
 def add_template_function(name: str, sql: str, *arities: int) -> None:
-    """Add a KQL function with an SQL template, which uses each argument (such as ``{0}``) at most once.
-
-    ``arities`` are the accepted numbers of arguments.
-    """
+    """Add a KQL function with an SQL template, which uses each argument (such as ``{0}``) at most once."""
     writer.SPECIAL_FORMS.pop(name, None)
     SCALAR_FUNCTIONS[name] = FunctionSpec(name, "template", sql, arities)
 
 
 def add_function_that_reuses_arguments(name: str, arities: Collection[int], write_sql: Callable[..., str]) -> None:
-    """Add a KQL function whose SQL uses an argument several times; ``write_sql`` builds it from the arguments' SQL."""
+    """Add a KQL function whose SQL uses an argument several times; ``write_sql`` gets the SQL of each argument."""
 
     def render_call(call: ir.FunctionCall) -> str:
         constants = {index for index, arg in enumerate(call.args) if isinstance(arg, ir.Literal | ir.Parameter)}
@@ -39,7 +39,7 @@ def add_function_that_reuses_arguments(name: str, arities: Collection[int], writ
 def add_custom_function(name: str, arities: Collection[int], write_sql: CallRenderer) -> None:
     """Add a KQL function whose SQL depends on the kinds of its arguments, such as literals or columns.
 
-    ``write_sql`` builds the SQL from the whole call.
+    ``write_sql`` gets the whole call and returns its SQL.
     """
 
     def check_and_render(call: ir.FunctionCall) -> str:

@@ -282,8 +282,8 @@ class RowsNear(SerializedInputOperator):
 
     Attributes:
         condition: the condition.
-        before: number of rows before a row that meets the condition.
-        after: number of rows after a row that meets the condition.
+        before: number of rows to return before each row that meets the condition.
+        after: number of rows to return after each row that meets the condition.
         partition: groups of rows; each group is searched separately.
     """
 

@@ -59,7 +59,7 @@ def build_misplaced_results_error() -> QueryError:
 
 @contextlib.contextmanager
 def bind_selected_result(result_index: int) -> Iterator[None]:
-    """Context manager: inside it, a query is translated only to its result with the index ``result_index``."""
+    """Context manager: only the result of a query with the index ``result_index`` is translated inside it."""
     token = _SELECTED.set(result_index)
     try:
         yield
@@ -88,7 +88,7 @@ def build_operators_of_selected_result(
 def split_off_result_marker(query: ir.Query) -> tuple[ir.Query, EndOfResult]:
     """Remove the marker `EndOfResult` from the end of a query; return the query and the marker.
 
-    For a query without a marker, the returned marker has the number of results 1.
+    For a query without a marker, a marker that states one result is returned.
     """
     last = query.operators[-1] if query.operators else None
     if not isinstance(last, EndOfResult):

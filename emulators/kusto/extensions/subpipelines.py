@@ -36,8 +36,8 @@ class PartitionWithSource(GroupedOperator):
     """Query operator ``partition`` with a subquery in braces, which has its own source.
 
     Attributes:
-        column: column for whose values the subquery runs.
-        key: name of the generated column that contains the value inside the subquery.
+        column: partition column; the subquery runs once for each of its distinct values.
+        key: name of the generated column that contains the current value of ``column`` inside the subquery.
     """
 
     column: str
@@ -86,7 +86,7 @@ def parse_partition_with_source(node: Any, column: ir.ColumnRef, body: Any) -> i
 
     Args:
         node: parse tree node of the operator.
-        column: column for whose values the subquery runs.
+        column: partition column; the subquery runs once for each of its distinct values.
         body: parse tree node of the braces.
 
     Raises:
@@ -257,7 +257,7 @@ _HINTS = frozenset({"hint.strategy", "hint.shufflekey", "hint.materialized", "hi
 
 @dataclasses.dataclass(frozen=True)
 class PartitionOperator(GroupedOperator):
-    """Query operator ``partition``, which runs a pipeline over each group of rows and returns all results."""
+    """Query operator ``partition``, which runs a pipeline for each group of rows with one value of ``column``."""
 
     column: str
 

@@ -98,7 +98,7 @@ _TEXTS: Mapping[str, Sequence[int]] = {
 """Positions of the arguments that the SQL of a function requires as strings, while KQL accepts any type."""
 _CONVERTED = NUMBERS | TEMPORAL | {"bool", "guid"}
 _INTERNAL = " output"
-"""End of the name of a function that returns one output of a function with several."""
+"""End of the internal name of a function that returns one output of a function with several outputs."""
 _PARSED = DYNAMIC_KINDS | {"string"}
 _CONDITIONALS = frozenset({"iff", "iif", "case"})
 _COMMON = frozenset({"coalesce", "max_of", "min_of"})
@@ -218,6 +218,7 @@ _NOTHING: Mapping[int, Sequence[str]] = {}
 _CONDITIONS: State[Mapping[int, Sequence[str]]] = State("emulators.kusto.conditions", lambda: _NOTHING)
 """SQL types that a condition must not have, by Python id of the column that is the condition."""
 _NO_CONDITIONS = ("BIGINT", "INTEGER", "DOUBLE", "HUGEINT", "VARCHAR", "TIMESTAMP", "INTERVAL", "UUID")
+"""SQL types that no condition may have."""
 
 
 def _patch_render_expr(library_function: Callable[[ir.Expr], str]) -> Callable[[ir.Expr], str]:

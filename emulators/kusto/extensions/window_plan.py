@@ -218,7 +218,7 @@ def add_session_start_column(
 
     Args:
         plan: plan to which the columns are added.
-        arguments: SQL of the value, the maximum session length and the maximum gap.
+        arguments: SQL of the value, of the maximum session length ``longest``, and of the maximum ``gap``.
         begin_condition: name of a column that is true in rows where a session must start; None for no such column.
         depth: depth of the columns that the arguments read.
 

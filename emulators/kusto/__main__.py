@@ -26,10 +26,10 @@ def main() -> None:
     os.environ.setdefault(_ALLOCATOR, _RELEASING)
     forked = fork_translator()
     gc.disable()
-    from emulators.kusto.process import main as serve  # noqa: PLC0415  it loads DuckDB
+    from emulators.kusto.process import main as run_process  # noqa: PLC0415  it loads DuckDB
 
     _enable_garbage_collection()
-    serve(forked)
+    run_process(forked)
 
 
 def _enable_garbage_collection() -> None:

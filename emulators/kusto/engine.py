@@ -263,7 +263,7 @@ class Engine:
             except QueryError as error:
                 # All queries share the memory. A query that ran out of memory can succeed after the others have ended.
                 retry = self.running > 0 and attempt + 1 < _MEMORY_ATTEMPTS
-                lacked_memory = error.partial and "80DA0001" in error.message
+                lacked_memory = error.is_partial_failure and "80DA0001" in error.message
                 if lacked_memory:
                     await self._abort_process_if_memory_leaked()
                 if not (lacked_memory and retry):

@@ -58,7 +58,7 @@ class QueryError(Exception):
         return str(self)
 
     @property
-    def partial(self) -> bool:
+    def is_partial_failure(self) -> bool:
         """True if the query failed after the start of execution; the reply then has status 200, as in Data Explorer."""
         return self.status == _OK
 

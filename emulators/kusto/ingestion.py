@@ -71,7 +71,7 @@ class FileIngestion:
         Raises:
             QueryError: the command is not supported, or the file cannot be ingested.
         """
-        command = parse_command(text)
+        command = parse_ingest_command(text)
         path = command.path.resolve()
         if self._folder not in path.parents:
             raise bad_request_error("the file is not in the folder that .ingest commands may read")
@@ -99,7 +99,7 @@ class FileIngestion:
             TelemetryStore(cursor).ingest_file_rows(tag, rows, datetime.now(UTC).replace(tzinfo=None))
 
 
-def parse_command(text: str) -> IngestCommand:
+def parse_ingest_command(text: str) -> IngestCommand:
     """Parse an ``.ingest`` command.
 
     Raises:

@@ -58,7 +58,7 @@ class RequestOptions:
     refresh_cache: bool = False
 
 
-def read_options(options: Mapping[str, Any]) -> RequestOptions:
+def parse_request_options(options: Mapping[str, Any]) -> RequestOptions:
     """Parse the options of a request and limit their values; option names are not case-sensitive.
 
     A request cannot raise the limits above Data Explorer's defaults, even with ``notruncation``, because queries and

@@ -75,13 +75,13 @@ def bind_parameters(
         text = values.get(declaration.name, declaration.default)
         if text is None:
             raise semantic_error(f"no value is given for the query parameter '{declaration.name}'", inner="SEM0219")
-        value = parse_parameter(text, declaration.type, declaration.name)
+        value = parse_parameter_value(text, declaration.type, declaration.name)
         if declaration.slot in slots:
             bound[declaration.slot] = value
     return bound
 
 
-def parse_parameter(value: Any, kind: str, name: str) -> Any:
+def parse_parameter_value(value: Any, kind: str, name: str) -> Any:
     """Convert the value of a query parameter to a Python value.
 
     Args:

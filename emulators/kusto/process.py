@@ -26,7 +26,7 @@ from emulators.kusto.extensions import create_sql_objects
 from emulators.kusto.ingest import HubConsumer
 from emulators.kusto.ingestion import FileIngestion
 from emulators.kusto.monitoring import EndpointMonitor
-from emulators.kusto.sandbox import limit_memory, open_database, restrict_database
+from emulators.kusto.sandbox import limit_process_memory, open_database, restrict_database
 from emulators.kusto.schema import TABLE, create_tables
 from emulators.kusto.server import Application
 from emulators.kusto.tables import UnusableFolderError, create_views, load_tables, read_column_types, read_table_columns
@@ -68,7 +68,7 @@ class Arguments:
     threads: int
 
 
-def serve(arguments: Arguments, forked: ForkedTranslator | None = None) -> None:
+def run_emulator(arguments: Arguments, forked: ForkedTranslator | None = None) -> None:
     """Run the emulator until SIGTERM, SIGINT or, if requested, the end of standard input.
 
     Args:
@@ -80,7 +80,7 @@ def serve(arguments: Arguments, forked: ForkedTranslator | None = None) -> None:
         UnusableFolderError: the data folder contains no usable table.
         OSError: the port is in use.
     """
-    limit_memory(arguments.memory_bytes)
+    limit_process_memory(arguments.memory_bytes)
     with _open_listener(arguments.port) as listener, _open_database_and_tables(arguments) as (connection, tables):
         asyncio.run(_run_server(arguments, connection, tables, listener, forked), loop_factory=uvloop.new_event_loop)
 
@@ -221,7 +221,7 @@ def main(forked: ForkedTranslator | None) -> None:
     _PACKAGE_LOGGER.setLevel(level)
     code = 0
     try:
-        serve(arguments, forked)
+        run_emulator(arguments, forked)
     except (duckdb.Error, UnusableFolderError, OSError) as error:
         _PACKAGE_LOGGER.error("cannot serve: %s", error)  # noqa: TRY400  the message is sufficient
         code = 1

@@ -78,7 +78,7 @@ def restrict_database(
         connection.execute(f"SET GLOBAL {name} = {value}")
 
 
-def limit_memory(memory_bytes: int) -> None:
+def limit_process_memory(memory_bytes: int) -> None:
     """Limit the memory of this process, so that a very large value makes only its own query fail.
 
     DuckDB's own limit does not include single values, such as a text of several gigabytes. With the limit of the

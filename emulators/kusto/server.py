@@ -24,7 +24,7 @@ from emulators.kusto.errors import (
 from emulators.kusto.frames import ResultOrigin, render_data_set, render_error_document, render_failed_data_set
 from emulators.kusto.ingestion import FileIngestion
 from emulators.kusto.monitoring import EndpointMonitor
-from emulators.kusto.options import RequestOptions, read_options
+from emulators.kusto.options import RequestOptions, parse_request_options
 
 type Scope = MutableMapping[str, Any]
 type Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -81,7 +81,7 @@ class Application:
             status, body = await self._route_request(f"{scope['method']} {scope['path']}", receive, request_id)
         except QueryError as error:
             status = error.status
-            render = render_failed_data_set if error.partial else render_error_document
+            render = render_failed_data_set if error.is_partial_failure else render_error_document
             body = render(error, request_id)
         except _CallerDisconnectedError:
             _LOGGER.info("a caller disconnected; its query is stopped")
@@ -119,7 +119,7 @@ class Application:
         if database not in (None, "", self._database):
             raise unknown_database_error(str(database))
         properties = _parse_properties(request.get("properties"))
-        options = read_options(_get_object_property(properties, "Options"))
+        options = parse_request_options(_get_object_property(properties, "Options"))
         return await self._run_query(receive, text, _get_object_property(properties, "Parameters"), options, request_id)
 
     async def _handle_command(self, receive: Receive) -> bytes:

@@ -83,7 +83,7 @@ class TimelinePlugin(UnorderedOutputOperator):
         return "".join(f", {quote_name(name)}" for name in self.dimensions)
 
 
-def parse_plugin_arguments(
+def parse_timeline_plugin_arguments(
     plugin: str, node: Any, arguments: Sequence[Any], column_count: int, constant_counts: Collection[int]
 ) -> Mapping[str, Any]:
     """Return the fields of a `TimelinePlugin` from the arguments of a plugin call.
@@ -362,6 +362,6 @@ def _build_activity_parser(name: str) -> Plugin:
     def parse_plugin(node: Any, arguments: Sequence[Any], clause: Any) -> ir.Operator:
         if clause is not None:
             raise unsupported_error(f"evaluate {name} with an output schema", position=get_source_position(node))
-        return ActivityPlugin(**parse_plugin_arguments(name, node, arguments, 2, _PLUGINS[name].constants))
+        return ActivityPlugin(**parse_timeline_plugin_arguments(name, node, arguments, 2, _PLUGINS[name].constants))
 
     return parse_plugin

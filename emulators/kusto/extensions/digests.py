@@ -80,7 +80,7 @@ def estimate_distinct_count(hash_set: Any) -> int:
     return count
 
 
-def build_schema(values: Sequence[str | None] | None) -> Any:
+def infer_common_schema(values: Sequence[str | None] | None) -> Any:
     """Infer one schema of all dynamic values (JSON texts); return it as JSON text in the output ``schema``."""
     schema: Any = None
     for number, each in enumerate(values or ()):
@@ -139,7 +139,7 @@ _MERGED_DIGEST = SeriesFunction("merged_digest", ("VARCHAR[]",), {"merged": "tex
 _MERGED_SET = SeriesFunction(
     "merged_hash_set", ("VARCHAR[]",), {"merged": "text"}, f"{_SKETCHES}:build_merged_set_output"
 )
-_SCHEMA = SeriesFunction("schema", ("VARCHAR[]",), {"schema": "text"}, f"{__name__}:build_schema")
+_SCHEMA = SeriesFunction("schema", ("VARCHAR[]",), {"schema": "text"}, f"{__name__}:infer_common_schema")
 series_functions: tuple[SeriesFunction, ...] = (_DIGEST, _HASH_SET, _MERGED_DIGEST, _MERGED_SET, _SCHEMA)
 """Functions in Python over the values of a group, which can be millions."""
 SUPPORTED: tuple[str, ...] = (

@@ -14,7 +14,7 @@ from duckdb_kql import ir, lower, schema
 
 from emulators.kusto.errors import semantic_error, unsupported_error
 from emulators.kusto.extensions.conversions import CONVERSIONS
-from emulators.kusto.extensions.functions import call_views
+from emulators.kusto.extensions.functions import call_matching_views
 from emulators.kusto.extensions.library import reader, replace_attribute
 from emulators.kusto.extensions.pipeline import (
     PipelineOperator,
@@ -269,7 +269,7 @@ def _parse_searched_tables(node: Any) -> Iterator[tuple[str, ir.Query]]:
 
 
 def _iterate_matching_tables(pattern: str) -> Iterator[tuple[str, ir.Query]]:
-    for view in call_views(pattern):
+    for view in call_matching_views(pattern):
         yield view.name.partition("(")[0], ir.Query(view)
     for name in get_table_names():
         if fnmatch.fnmatchcase(name, pattern):

@@ -101,7 +101,7 @@ def _patch_convert_call_source(
     return convert_call_source
 
 
-def call_views(pattern: str) -> list[ir.TableRef]:
+def call_matching_views(pattern: str) -> list[ir.TableRef]:
     """Call all views in scope whose names match a pattern with ``*``; return references to their results.
 
     A view is a user-defined function that is declared with the keyword ``view``.

@@ -129,7 +129,7 @@ _MAX_LONGITUDE, _MAX_LATITUDE = 180, 90
 type Vector = tuple[float, float, float]
 
 
-def to_vector(point: Sequence[float]) -> Vector:
+def to_unit_vector(point: Sequence[float]) -> Vector:
     """Return the unit vector of a point (longitude and latitude in degrees); raise ValueError if it is out of range."""
     longitude, latitude = float(point[0]), float(point[1])
     if not (abs(longitude) <= _MAX_LONGITUDE and abs(latitude) <= _MAX_LATITUDE):
@@ -160,7 +160,7 @@ def _iterate_line_segments(shape: Any) -> Iterator[tuple[Vector, Vector]]:
         raise ValueError(shape["type"])
     lines = [shape["coordinates"]] if shape["type"] == "LineString" else shape["coordinates"]
     for line in lines:
-        points = [to_vector(point) for point in line]
+        points = [to_unit_vector(point) for point in line]
         if len(points) < 2:  # noqa: PLR2004  a line has two ends
             raise ValueError(line)
         yield from pairwise(points)
@@ -171,7 +171,7 @@ def _measure_line_length(shape: Any) -> float:
 
 
 def _measure_distance_to_line(longitude: float, latitude: float, shape: Any) -> float:
-    point = to_vector((longitude, latitude))
+    point = to_unit_vector((longitude, latitude))
     return min(_measure_segment_distance(point, start, end) for start, end in _iterate_line_segments(shape)) * _RADIUS
 
 
@@ -208,7 +208,7 @@ type Edge = tuple[Point, Point, int]
 
 def _read_ring(ring: Sequence[Sequence[float]]) -> list[Vector]:
     """Return the distinct vertices of a ring of a GeoJSON polygon; raise ValueError if the ring is invalid."""
-    vertices = [to_vector(point) for point in ring[:-1]]
+    vertices = [to_unit_vector(point) for point in ring[:-1]]
     if len(ring) < _LEAST_POINTS or list(ring[0]) != list(ring[-1]) or len(set(vertices)) < len(vertices):
         raise ValueError(ring)
     return vertices

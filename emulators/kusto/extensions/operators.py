@@ -117,7 +117,7 @@ def _patch_render_decimals(library_function: Callable[[ir.Expr], str]) -> Callab
 
 
 def infer_type_with_decimals(expr: ir.Expr) -> str | None:
-    """Return the Kusto type of an expression that possibly contains decimals; None if the type is unknown."""
+    """Return the type of an expression as `infer_type` does, and ``decimal`` for decimals; None if it is unknown."""
     if isinstance(expr, ir.LetRef):
         return infer_type_with_decimals(expr.value)
     if isinstance(expr, ir.BinaryOp) and expr.op in _ARITHMETIC_OPERATORS:

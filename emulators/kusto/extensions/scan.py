@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 from duckdb_kql import ir, translate
 
 from emulators.kusto.errors import semantic_error, unsupported_error
-from emulators.kusto.extensions.activity import TimelinePlugin, parse_plugin_arguments
+from emulators.kusto.extensions.activity import TimelinePlugin, parse_timeline_plugin_arguments
 from emulators.kusto.extensions.known_types import infer_type
 from emulators.kusto.extensions.library import reader
 from emulators.kusto.extensions.names import find_argument_name
@@ -394,7 +394,7 @@ def _parse_rolling_percentile(node: Any, arguments: Sequence[Any], clause: Any) 
             position=position,
         )
     value, percentile, index, size, bins, *dimensions = arguments
-    fields = parse_plugin_arguments("rolling_percentile", node, [index, size, *dimensions], 1, (1,))
+    fields = parse_timeline_plugin_arguments("rolling_percentile", node, [index, size, *dimensions], 1, (1,))
     column = reader.lower_expr(value)
     if not isinstance(column, ir.ColumnRef):
         raise semantic_error("evaluate rolling_percentile(): the first argument must be a column", position=position)

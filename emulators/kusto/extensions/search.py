@@ -9,7 +9,7 @@ from typing import Any
 from duckdb_kql import ir, lower, translate
 
 from emulators.kusto.errors import unsupported_error
-from emulators.kusto.extensions.functions import call_views
+from emulators.kusto.extensions.functions import call_matching_views
 from emulators.kusto.extensions.library import reader, replace_attribute
 from emulators.kusto.extensions.pipeline import PipelineOperator, Substitute, add_operator, get_table_columns
 from emulators.kusto.extensions.sql import quote_name, render_expression
@@ -152,7 +152,7 @@ def _list_searched_sources(predicate: ir.Expr) -> list[ir.Source]:
     """
     nodes = list(iterate_nodes(predicate))
     named = {node.name if isinstance(node, ir.ColumnRef) else node.column for node in nodes if _is_column_name(node)}
-    views = call_views("*")
+    views = call_matching_views("*")
     everywhere = any(isinstance(node, SearchTerm) and node.column is None for node in nodes)
     if everywhere or not named or not views:
         return [*views, ir.WildcardTableRef("*")]

@@ -150,7 +150,7 @@ _SEASONAL = SeriesFunction(
     "series_seasonal",
     ("DOUBLE[]", "BIGINT", "BIGINT"),
     {"seasonal": "series"},
-    f"{_MODULE}.decomposition:extract_season",
+    f"{_MODULE}.decomposition:extract_seasonal_component",
 )
 _OUTLIERS = SeriesFunction(
     "series_outliers",

@@ -19,7 +19,7 @@ from duckdb_kql.types import kusto_type
 
 from emulators.kusto.discovery import DataDependentOperator, Rows, find_discovery_rows
 from emulators.kusto.errors import QueryError, semantic_error, unsupported_error
-from emulators.kusto.extensions.functions import call_views
+from emulators.kusto.extensions.functions import call_matching_views
 from emulators.kusto.extensions.known_types import infer_type
 from emulators.kusto.extensions.library import reader, replace_attribute, writer
 from emulators.kusto.extensions.pipeline import get_table_names
@@ -152,7 +152,7 @@ def _expand_wildcard(branch: ir.Query, label: str | None, *, fuzzy: bool) -> Ite
     if branch.operators or not isinstance(branch.source, ir.WildcardTableRef):
         yield branch, label
         return
-    views = call_views(branch.source.pattern)
+    views = call_matching_views(branch.source.pattern)
     yield from ((ir.Query(view), None) for view in views)
     tables = [name for name in get_table_names() if fnmatch.fnmatchcase(name, branch.source.pattern)]
     if tables or not (views or fuzzy):

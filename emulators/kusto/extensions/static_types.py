@@ -82,7 +82,8 @@ class DynamicLiteral(ir.FunctionCall):
 def infer_static_type(expr: ir.Expr) -> str | None:
     """Return the Kusto type of an expression; None if the type is unknown.
 
-    The type is ``array`` or ``bag`` for a dynamic value that is known to be an array or a JSON object.
+    Unlike `infer_type`, this function also uses the signatures of functions and the types of operands. The type is
+    ``array`` or ``bag`` for a dynamic value that is known to be an array or a JSON object.
     """
     found: str | None = None
     match expr:

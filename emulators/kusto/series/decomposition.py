@@ -308,7 +308,7 @@ def score_anomalies(
     return {"ad_flag": flags, "ad_score": scores, "baseline": components.baseline}
 
 
-def extract_season(values: Numbers | None, period: int | None, tested_points: int | None) -> Any:
+def extract_seasonal_component(values: Numbers | None, period: int | None, tested_points: int | None) -> Any:
     """Return the seasonal component of a series; zeros if ``period`` is 0 or if no period can be detected.
 
     The period is detected if ``period`` is None or -1.

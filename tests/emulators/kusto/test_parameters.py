@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from emulators.kusto.errors import QueryError
-from emulators.kusto.parameters import parse_parameter
+from emulators.kusto.parameters import parse_parameter_value
 from tests.emulators.kusto.endpoints import Endpoint
 
 
@@ -58,7 +58,7 @@ TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=60)
 )
 def test_parameter_literals_are_converted_to_values(kind: str, literal: Any, value: Any) -> None:
     """Each form of a KQL literal is converted to its value."""
-    assert parse_parameter(literal, kind, "p") == value
+    assert parse_parameter_value(literal, kind, "p") == value
 
 
 @pytest.mark.parametrize(
@@ -91,7 +91,7 @@ def test_parameter_literals_are_converted_to_values(kind: str, literal: Any, val
 def test_parameter_values_of_a_wrong_type_are_rejected(kind: str, literal: Any) -> None:
     """A parameter value of a wrong type is rejected with the parameter's name, but without the value."""
     with pytest.raises(QueryError, match="'p' is not of its declared type"):
-        parse_parameter(literal, kind, "p")
+        parse_parameter_value(literal, kind, "p")
 
 
 @pytest.mark.parametrize(
@@ -111,13 +111,13 @@ def test_parameter_values_of_a_wrong_type_are_rejected(kind: str, literal: Any) 
 def test_parameter_values_that_would_lose_digits_are_rejected(kind: str, literal: str) -> None:
     """A decimal or timespan with more digits than can be stored is rejected."""
     with pytest.raises(QueryError, match=r"EMB0001: .* is not supported"):
-        parse_parameter(literal, kind, "p")
+        parse_parameter_value(literal, kind, "p")
 
 
 @given(st.decimals(allow_nan=False, allow_infinity=False, places=9, min_value=-(10**28), max_value=10**28))
 def test_decimal_parameters_of_nine_places_are_exact(value: Decimal) -> None:
     """A decimal with nine places is converted exactly."""
-    assert parse_parameter(f"decimal({value:f})", "decimal", "p") == value
+    assert parse_parameter_value(f"decimal({value:f})", "decimal", "p") == value
 
 
 @given(st.integers(-(2**63) // 10 + 1, 2**63 // 10))
@@ -127,14 +127,14 @@ def test_timespan_parameters_of_whole_microseconds_are_exact(microseconds: int) 
     seconds, fraction = divmod(rest, 1_000_000)
     clock = f"{seconds // 3600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}.{fraction:06d}"
     text = f"{'-' if microseconds < 0 else ''}{days}.{clock}"
-    assert parse_parameter(f"time({text})", "timespan", "p") == timedelta(microseconds=microseconds)
+    assert parse_parameter_value(f"time({text})", "timespan", "p") == timedelta(microseconds=microseconds)
 
 
 @given(TEXTS, st.sampled_from(["bool", "int", "long", "real", "decimal", "datetime", "timespan", "guid", "dynamic"]))
 def test_any_parameter_text_is_converted_or_rejected(text: str, kind: str) -> None:
     """Any text as parameter value is either converted to a value or rejected with a QueryError."""
     with contextlib.suppress(QueryError):
-        parse_parameter(text, kind, "p")
+        parse_parameter_value(text, kind, "p")
 
 
 @settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)

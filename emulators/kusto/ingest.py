@@ -56,11 +56,11 @@ CREATE TABLE IF NOT EXISTS offsets (
 BATCH_EVENTS = 20_000
 POLL_SECONDS = 0.05
 WOKEN_POLL_SECONDS = 1.0
-"""Seconds between two checks of the hub by a consumer that is woken for new events; it can miss those of a crash."""
+"""Seconds between two checks of the hub by a consumer that is woken for new events; a crash can prevent a wake-up."""
 
 RETRY_SECONDS = 1.0
 _LACK_SECONDS = 30.0
-"""Time after which the process ends if each attempt to store events lacked memory, and ended queries occupy it."""
+"""Time after which the process ends if each attempt to store events lacked memory that ended queries occupy."""
 _LONGEST_LACK_SECONDS = 300.0
 """Time after which the process ends if each attempt lacked memory for any reason, so that ingestion gets its turn."""
 TRIM_SECONDS = 600.0

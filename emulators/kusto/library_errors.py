@@ -39,7 +39,7 @@ _MARKED_FAULT = re.compile(
     r"kql:(?P<code>SEM\d{4}|EMB\d{4}|80DA0007):(?P<message>[^\n]*)"
 )
 _PYTHON_MEMORY = "UDF: MemoryError"
-"""Part of DuckDB's message for a function in Python that has no memory."""
+"""Part of DuckDB's message if a function in Python runs out of memory."""
 _DETAIL = 300
 _NO_QUERY = "no query statement found"
 """Reason that the library states for a text that has only statements such as ``let``."""

@@ -92,7 +92,7 @@ def limit_process_memory(memory_bytes: int) -> None:
 
 
 _STORED_DATA = ("BASE_TABLE", "IN_MEMORY_TABLE", "ART_INDEX", "METADATA", "OVERFLOW_STRINGS")
-"""Purposes of memory that holds stored data, which exists while no query runs."""
+"""Purposes of memory that holds stored data, which also exists while no query runs."""
 
 
 def read_memory_use(connection: "duckdb.DuckDBPyConnection") -> dict[str, int]:

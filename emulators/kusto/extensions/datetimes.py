@@ -64,7 +64,7 @@ _DATE_TEXT = (
     r"^\s*\d{1,4}[-/ ]\d{1,2}[-/ ]\d{1,2}([Tt ]\s*\d{1,2}:\d{1,2}(:\d{1,2}(\.\d*)?)?\s*"
     r"([Zz]|UTC|GMT|[+-]((0?\d|1[0-3])(:?[0-5]\d)?|14(:?00)?))?)?\s*$"
 )
-"""Texts that DuckDB may read as an instant; it also reads ``infinity``, names of time zones and longer years."""
+"""Texts that DuckDB may read as a datetime; DuckDB itself also reads ``infinity``, time zone names and longer years."""
 
 
 def _build_text_conversion() -> str:

@@ -117,7 +117,7 @@ def _render_match_index(text: str, pattern: str, start: str, length: str, occurr
 SIZE, START = "query_bin_auto_size", "query_bin_auto_at"
 _NONE: Mapping[str, ir.Expr] = {}
 _VALUES: contextvars.ContextVar[Mapping[str, ir.Expr]] = contextvars.ContextVar("bin_auto_values", default=_NONE)
-"""Values of the two request properties in the query that is being parsed."""
+"""Values of the request properties `SIZE` and `START` in the query that is being parsed."""
 
 
 def install_extension() -> None:

@@ -58,9 +58,9 @@ class RowFunction:
 
 
 _VIEW = re.compile(r"=\s*view\s*\(")
-"""The keyword, which the lexer hides from the grammar."""
+"""The keyword ``view`` in a declaration; the lexer hides it from the grammar."""
 _CALL_MARK = "()#"
-"""Part of the names that the library gives to the tables of calls."""
+"""Text in the name of each internal table that represents the call of a function."""
 _FUNCTIONS: State[dict[str, RowFunction]] = State("emulators.kusto.row_functions", dict)
 
 

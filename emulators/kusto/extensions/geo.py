@@ -199,7 +199,7 @@ _LINE_CALLS = (
 )
 _LEAST_POINTS = 4
 _MAX_UNION_EDGES = 2_000
-"""Maximum number of edges of overlapping polygons; the number of their crossings grows with its square."""
+"""Maximum number of edges of overlapping polygons; the effort grows with the square of this number."""
 
 type Point = tuple[float, float]
 type Edge = tuple[Point, Point, int]

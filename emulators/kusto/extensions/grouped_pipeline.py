@@ -121,7 +121,7 @@ def render_pipeline_per_group(
 
 
 def create_subquery_name(purpose: str) -> str:
-    """Return a quoted SQL name for a subquery, which ends with ``purpose`` and which the SQL does not use yet."""
+    """Return a quoted SQL name for a subquery; the name ends with ``purpose``, and the SQL does not use it yet."""
     return str(translate.quote_ident(writer.NAMES_STATE.get().binding_name(purpose)))
 
 

@@ -141,6 +141,7 @@ def _split_words(text: str) -> list[str]:
 
 
 def _find_closing_parenthesis(text: str, position: int) -> int:
+    """Return the position of the parenthesis that closes the one before ``position``."""
     depth = 1
     while depth:
         depth += {"(": 1, ")": -1}.get(text[position], 0)
@@ -149,6 +150,7 @@ def _find_closing_parenthesis(text: str, position: int) -> int:
 
 
 def _replace_variables(word: str) -> str:
+    """Replace each shell variable in a word, such as ``$name`` or ``${name}``, by ``VALUE``."""
     return re.sub(r"\$\{[^}]*\}|\$\w+", VALUE, word)
 
 

@@ -33,7 +33,7 @@ FOLDERS = {
     "Microsoft.Storage": ["azure/mgmt/storage"],
     "Microsoft.Web": ["azure/mgmt/web"],
 }
-"""Folders with each provider's definitions; a missing provider is an error."""
+"""Folders of modules that define the properties of each resource provider; a provider without entry is an error."""
 DIFFERENT_SPELLINGS = {"Application_Type", "WorkspaceResourceId", "DisableLocalAuth", "odata.type"}
 """Properties with a capital or a dot in their Resource Manager name, which Pulumi spells differently."""
 CAPITALISED = {"Microsoft.Insights/webtests"}
@@ -59,6 +59,7 @@ def iterate_unknown_properties(packages: Path) -> Iterator[str]:
 
 
 def _keep_only_properties_member(body: Object) -> Object:
+    """Return the body of a resource with only its member ``properties``, which is empty if the body has none."""
     found = (
         get_property(body, "properties") if any(key == Literal("properties") for key, _ in body.members) else Object(())
     )
@@ -67,6 +68,7 @@ def _keep_only_properties_member(body: Object) -> Object:
 
 @cache
 def _read_property_names(packages: Path, provider: str) -> frozenset[str]:
+    """Return the names of all properties that the definitions of a resource provider contain."""
     if provider not in FOLDERS:
         raise KeyError(f"the definitions of {provider} are unknown: add them to FOLDERS")
     paths = [path for folder in FOLDERS[provider] for path in (packages / folder).rglob("*.py")]

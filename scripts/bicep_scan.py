@@ -24,7 +24,7 @@ SCHEMA = "https://schema.management.azure.com/schemas/2019-04-01/deploymentTempl
 
 
 def evaluate_deployments() -> dict[str, Deployment]:
-    """Evaluate the Bicep templates with each set of parameters to scan; return the deployments by name."""
+    """Evaluate the Bicep templates with each set of parameters; return the resulting deployments by name of the set."""
     hub = {"serviceName": "live", "appUrl": "https://plant.example", "audience": "plant"}
     return {
         "everything": evaluate_situation("everything"),

@@ -16,12 +16,12 @@ from shared.backends.azure.cosmos_containers import CONTAINERS, ContainerDefinit
 TARGET = ROOT / "infra" / "bicep" / "cosmos-containers.json"
 
 
-def build_containers() -> list[dict[str, Any]]:
+def build_container_definitions() -> list[dict[str, Any]]:
     """Return the definitions of all Cosmos DB containers of the app in the format of Azure Resource Manager."""
-    return [_build_container(definition) for definition in CONTAINERS]
+    return [_build_container_definition(definition) for definition in CONTAINERS]
 
 
-def _build_container(definition: ContainerDefinition) -> dict[str, Any]:
+def _build_container_definition(definition: ContainerDefinition) -> dict[str, Any]:
     unique = [{"paths": [path]} for path in definition.unique_key_paths]
     return {
         "id": definition.name,
@@ -34,7 +34,7 @@ def _build_container(definition: ContainerDefinition) -> dict[str, Any]:
 
 def build_file_text() -> str:
     """Build the JSON text of the file cosmos-containers.json."""
-    return json.dumps(build_containers(), indent=2) + "\n"
+    return json.dumps(build_container_definitions(), indent=2) + "\n"
 
 
 if __name__ == "__main__":

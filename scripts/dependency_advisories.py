@@ -20,7 +20,7 @@ ROOT = Path(__file__).parents[1]
 PINS = ROOT / "requirements" / "constraints.txt"
 LOCKS = ("web", "console", "tests/azurite", "tests/node_suites", "bench/lighthouse")
 KNOWN_BAD = "requests==2.32.3"
-"""A version with an advisory. A source that does not report it is not a source of advisories."""
+"""Package version with an advisory. A package index that reports no advisory for this version provides none at all."""
 
 SECONDS = 600
 
@@ -40,10 +40,11 @@ class AdvisoryReport:
     found: list[str] = field(default_factory=list)
 
 
-def check_python_packages() -> AdvisoryReport:
-    """Look up the pinned Python packages in the advisories of PyPI.
+def build_python_advisory_report() -> AdvisoryReport:
+    """Look up the pinned Python packages in the advisories of PyPI, and report the advisories that were found.
 
-    The function first looks up a package that is known to have an advisory, because some mirrors of PyPI provide none.
+    The function first looks up a package that is known to have an advisory, because some mirrors of PyPI provide no
+    advisories.
     """
     with tempfile.TemporaryDirectory() as folder:
         canary = Path(folder) / "canary.txt"
@@ -54,9 +55,9 @@ def check_python_packages() -> AdvisoryReport:
 
 
 def find_advisories(requirements_file: Path) -> list[str]:
-    """Return the advisories that pip-audit finds for a file of pinned packages.
+    """Return one line for each advisory that pip-audit finds for a file of pinned packages.
 
-    Return an empty list if it finds none, or gets no reply.
+    The list is also empty if pip-audit fails or gets no reply.
     """
     command = [sys.executable, "-m", "pip_audit", "--format", "json", "--no-deps", "--disable-pip"]
     document = _parse_json(
@@ -68,8 +69,8 @@ def find_advisories(requirements_file: Path) -> list[str]:
     return found
 
 
-def check_node_packages(folder: str) -> AdvisoryReport:
-    """Look up the packages of the lock file in ``folder`` in the advisories of npm."""
+def build_npm_advisory_report(folder: str) -> AdvisoryReport:
+    """Look up the packages of the lock file in ``folder`` in the advisories of npm, and report what was found."""
     npm = shutil.which("npm")
     document = _parse_json(_run_command([npm, "audit", "--package-lock-only", "--json"], ROOT / folder)) if npm else {}
     if "vulnerabilities" not in document:
@@ -99,7 +100,7 @@ def _parse_json(text: str) -> dict[str, Any]:
 
 def main(arguments: Sequence[str]) -> int:
     """Look up all packages, print the advisories and return the exit code."""
-    outcomes = [check_python_packages(), *(check_node_packages(folder) for folder in LOCKS)]
+    outcomes = [build_python_advisory_report(), *(build_npm_advisory_report(folder) for folder in LOCKS)]
     for outcome in outcomes:
         result = f"{len(outcome.found)} advisories" if outcome.reached else "NOT CHECKED"
         print(f"{outcome.name}: {result}", *outcome.found, sep="\n  ")  # noqa: T201  the output of the command

@@ -62,7 +62,7 @@ EXCLUSIONS: Mapping[str, str] = {
     ),
     "parse_user_agent": "requires a database of browsers and devices",
 }  # fmt: skip
-"""Reason for each name that the engine does not support."""
+"""Reason why the local query engine does not support a function, plugin or operator of KQL, by name."""
 
 OPERATORS: Mapping[str, tuple[str, str]] = {
     "AsOperator": ("as", "Telemetry | as T | union T"),
@@ -111,4 +111,4 @@ OPERATORS: Mapping[str, tuple[str, str]] = {
     "TopOperator": ("top", "Telemetry | top 1 by Timestamp"),
     "UnionOperator": ("union", "union Telemetry, Telemetry"),
 }
-"""Name and example of each tabular operator, by its syntax kind in the language service."""
+"""Name in KQL and an example query of each tabular operator, by the operator's syntax kind in the language service."""

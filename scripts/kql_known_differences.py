@@ -147,10 +147,10 @@ KNOWN: Mapping[str, KnownDifference] = {
         columns="",
     ),
 }
-"""Difference by construct."""
+"""Accepted differences, by the KQL construct to which they apply, in Markdown."""
 
 DIFFERENCES: Mapping[str, str] = {construct: difference.reason for construct, difference in KNOWN.items()}
-"""Reason by construct; at most 40."""
+"""Reason of each accepted difference, by KQL construct; a test permits at most 40 differences."""
 
 
 def is_rejection_known(query: str, message: str) -> bool:

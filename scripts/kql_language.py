@@ -30,7 +30,7 @@ TARGET = ROOT / "docs" / "reference" / "kql-language.md"
 EDITOR = ROOT / "console" / "src" / "pages" / "queries" / "kql" / "languageNames.ts"
 _EDITOR_WIDTH = 118
 _ALIASES = {"limit", "order"}
-"""Other names of the operators ``take`` and ``sort``, which the language service does not list."""
+"""Second names of the operators ``take`` and ``sort``; the language service lists only the first names."""
 
 _EDITOR_MODULE = """\
 // Names of KQL by Microsoft's language service; written by `python -m scripts.kql_language`.
@@ -72,14 +72,14 @@ columns. They permit these differences only.
 """
 
 
-def read_language() -> dict[str, Any]:
-    """Read the stored list of the functions, aggregates, plugins and operators of KQL."""
+def read_kql_names() -> dict[str, Any]:
+    """Read the functions, aggregates, plugins and operators of KQL from the file ``language.json``, by kind."""
     language: dict[str, Any] = json.loads(LANGUAGE.read_text(encoding="utf-8"))
     return language
 
 
-def read_language_from_service(node: str = "node") -> dict[str, Any]:
-    """Run the language service under Node.js, and return the KQL names that it knows.
+def read_kql_names_from_service(node: str = "node") -> dict[str, Any]:
+    """Run Microsoft's language service under Node.js; return its KQL names in the form of :func:`read_kql_names`.
 
     Args:
         node: path of Node.js.
@@ -95,8 +95,8 @@ def read_language_from_service(node: str = "node") -> dict[str, Any]:
     return language
 
 
-def format_language(language: Mapping[str, Any]) -> str:
-    """Format the names of KQL's language service as JSON with one name per line, so that diffs are readable."""
+def format_kql_names(language: Mapping[str, Any]) -> str:
+    """Format the result of :func:`read_kql_names` as JSON with one name per line, so that diffs are readable."""
     parts = []
     for kind, symbols in language.items():
         lines = ",\n".join(json.dumps(symbol, separators=(",", ":")) for symbol in symbols)
@@ -134,6 +134,7 @@ def _list_names(language: Mapping[str, Any], kind: str) -> list[str]:
 
 
 def _build_query_with_call(query: str, symbol: Mapping[str, Any]) -> str:
+    """Build a KQL query that calls a function, from a template with the places ``{name}`` and ``{arguments}``."""
     if symbol["name"] in TABLE_FUNCTIONS:
         return f"{symbol['name']}('Telemetry')"
     return query.format(name=symbol["name"], arguments=", ".join(["1"] * symbol["least"]))
@@ -231,10 +232,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--lists", action="store_true", help="read the names from the language service first")
     if parser.parse_args().lists:
-        LANGUAGE.write_text(format_language(read_language_from_service()), encoding="utf-8")
+        LANGUAGE.write_text(format_kql_names(read_kql_names_from_service()), encoding="utf-8")
     patch_translator()
-    TARGET.write_text(build_page(read_language()), encoding="utf-8")
-    EDITOR.write_text(build_editor_names(read_language()), encoding="utf-8")
+    TARGET.write_text(build_page(read_kql_names()), encoding="utf-8")
+    EDITOR.write_text(build_editor_names(read_kql_names()), encoding="utf-8")
 
 
 if __name__ == "__main__":

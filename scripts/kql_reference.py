@@ -22,8 +22,8 @@ def build_function_group_table() -> str:
     return "\n".join(lines)
 
 
-def update_document(document: str) -> str:
-    """Return the text of the page kql.md with an up-to-date generated table."""
+def replace_generated_table(document: str) -> str:
+    """Return the text of the page kql.md, in which the generated table is replaced by an up-to-date one."""
     before, _, rest = document.partition(START)
     _, _, after = rest.partition(END)
     return f"{before}{START}\n\n{build_function_group_table()}\n\n{END}{after}"
@@ -34,4 +34,4 @@ def _get_module_name(family: Any) -> str:
 
 
 if __name__ == "__main__":
-    TARGET.write_text(update_document(TARGET.read_text(encoding="utf-8")), encoding="utf-8")
+    TARGET.write_text(replace_generated_table(TARGET.read_text(encoding="utf-8")), encoding="utf-8")

@@ -25,7 +25,7 @@ REPLY_DOCS: Final = "functions.reply_docs."
 
 
 def iterate_modules_imported_once() -> Iterator[tuple[str, str]]:
-    """Yield each module that only one other module imports, with the importing module."""
+    """Yield the name of each module that only one other module imports, and the name of the importing module."""
     graph = grimp.build_graph(*PACKAGES)
     for module in sorted(graph.modules):
         importers = graph.find_modules_that_directly_import(module)

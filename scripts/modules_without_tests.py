@@ -17,8 +17,8 @@ ROOT: Final = Path(__file__).parents[1]
 PACKAGES: Final = ("functions", "shared", "local", "emulators", "scripts")
 
 
-def list_modules(root: Path) -> Iterator[Path]:
-    """Yield the path, relative to the root, of each module that requires tests because it contains behaviour."""
+def iterate_modules_with_behaviour(root: Path) -> Iterator[Path]:
+    """Yield the path, relative to the root, of each module with statements in a function, which must be tested."""
     for package in PACKAGES:
         for path in sorted((root / package).rglob("*.py")):
             if "node_modules" not in path.parts and _has_behaviour(path):
@@ -26,7 +26,7 @@ def list_modules(root: Path) -> Iterator[Path]:
 
 
 def list_test_paths(module: Path) -> list[Path]:
-    """Return the paths at which a module's test module can be."""
+    """Return the paths, relative to the root, at which the test module of a module can be."""
     name = f"test_{module.parent.name if module.stem in ('__init__', '__main__') else module.stem}.py"
     paths = [Path("tests/unit") / module.parent / name]
     if module.parts[:2] == ("shared", "backends"):
@@ -43,7 +43,7 @@ def list_test_paths(module: Path) -> list[Path]:
 
 def find_modules_without_tests(root: Path) -> tuple[list[Path], int]:
     """Return the modules for which no test module exists, and the number of modules that require one."""
-    modules = list(list_modules(root))
+    modules = list(iterate_modules_with_behaviour(root))
     missing = [one for one in modules if not any((root / path).is_file() for path in list_test_paths(one))]
     return missing, len(modules)
 

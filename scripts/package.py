@@ -91,7 +91,7 @@ def collect_app_files(root: Path) -> dict[str, bytes]:
         *FILES,
         *(str(path) for folder, names in FOLDERS.items() for path in _iterate_matching_files(root, folder, names)),
     ]
-    tracked = list_tracked_files(root)
+    tracked = find_tracked_files(root)
     if tracked is None:
         sys.stderr.write(f"{root} is not a git repository: every file with a matching name is packed\n")
     else:
@@ -99,7 +99,7 @@ def collect_app_files(root: Path) -> dict[str, bytes]:
         named = [name for name in named if name not in untracked]
         if untracked:
             sys.stderr.write(f"excluded, because git does not track it: {', '.join(untracked)}\n")
-    links = {part for name in named for part in (name, *_iterate_parents(name)) if (root / part).is_symlink()}
+    links = {part for name in named for part in (name, *_iterate_parent_folders(name)) if (root / part).is_symlink()}
     if links:
         raise PackageError(
             f"symbolic links cannot be packed; replace each link by its target: {', '.join(sorted(links))}"
@@ -111,7 +111,7 @@ def collect_app_files(root: Path) -> dict[str, bytes]:
     return files
 
 
-def list_tracked_files(root: Path) -> set[str] | None:
+def find_tracked_files(root: Path) -> set[str] | None:
     """Return the paths of the files that git tracks in a folder; None if the folder is not the root of a repository."""
     git = shutil.which("git")
     if git is None or not (root / ".git").exists():
@@ -175,7 +175,7 @@ def write_archive(content: Mapping[str, bytes], target: Path) -> None:
 
 
 def format_listing(content: Mapping[str, bytes]) -> str:
-    """Return a list of the package's files as text, with size, SHA-256 digest and path on each line."""
+    """Return a text with one line for each file of the package: size, SHA-256 digest and path."""
     lines = (f"{len(data):>10} {hashlib.sha256(data).hexdigest()} {name}\n" for name, data in sorted(content.items()))
     return "".join(lines)
 
@@ -195,7 +195,7 @@ def _iterate_matching_files(root: Path, folder: str, names: Iterable[str]) -> It
             yield PurePosixPath(within)
 
 
-def _iterate_parents(name: str) -> Iterator[str]:
+def _iterate_parent_folders(name: str) -> Iterator[str]:
     yield from (str(parent) for parent in PurePosixPath(name).parents if parent.parts)
 
 

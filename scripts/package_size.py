@@ -47,9 +47,10 @@ def main(arguments: list[str], record_file: Path = RECORD) -> int:
 
 
 def measure_dependencies(package: Path) -> Mapping[str, int]:
-    """Return the unpacked size in bytes of each dependency, by name and version.
+    """Return the unpacked size in bytes of each dependency of a deployment package, by name and version.
 
-    ``files in no RECORD`` counts the other files in the folder of dependencies; ``the app`` counts all remaining files.
+    The entry ``files in no RECORD`` is the size of the files in the folder of dependencies that no dependency lists.
+    The entry ``the app`` is the size of all files outside this folder.
     """
     with zipfile.ZipFile(package) as archive:
         sizes = {entry.filename: entry.file_size for entry in archive.infolist()}

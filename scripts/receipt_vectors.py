@@ -125,12 +125,14 @@ def _build_invalid_receipts(chain: dict[str, Any], signatures: dict[int, RootSig
 
 
 def _encode_receipt(valid_signature: RootSignature, proofs: dict[int, Any], payload: bytes | None = None) -> bytes:
+    """Encode a receipt with a valid signature, but with these proofs by kind and this payload, which may be invalid."""
     return cbor2.dumps(
         cbor2.CBORTag(18, [valid_signature.protected, {396: proofs}, payload, valid_signature.signature])
     )
 
 
 def _replace_headers(valid_signature: RootSignature, changes: dict[int, Any]) -> RootSignature:
+    """Return a signature with some changed protected headers, by label; the signature no longer matches its headers."""
     header = {**cbor2.loads(valid_signature.protected), **changes}
     return RootSignature(cbor2.dumps(header), valid_signature.signature)
 

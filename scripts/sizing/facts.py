@@ -26,7 +26,7 @@ BATCH_EVENTS: Final = 1_000
 ROUND_TRIP_SECONDS: Final = 0.01
 """Assumed: one call to Event Hubs, Blob Storage or Cosmos DB within the region."""
 MESSAGE_CPU_SECONDS: Final = 112e-6
-"""Measured: process time of a message through ingestion, archive and live stream together, 8,900 messages/s a core.
+"""Measured: processor time of one message in ingestion, archive and live stream together: 8,900 messages/s on a core.
 
 On Azure each function has instances of its own and does a part of this, so the model overestimates."""
 
@@ -73,7 +73,7 @@ SCHEDULE_WITHOUT_SIMULATORS: Final = "*/5 * * * * *"
 # Cosmos DB. Published: learn.microsoft.com/azure/cosmos-db/optimize-cost-reads-writes, request-units, concepts-limits.
 READ_RU: Final = (1.0, 10.0)
 WRITE_RU: Final = (5.0, 50.0)
-"""Request units of an item of 1 KB and of 100 KB."""
+"""Request units to read or write an item of 1 KB, and an item of 100 KB."""
 RU_KB: Final = (1.0, 100.0)
 STRONGER_READ_FACTOR: Final = 2.0
 """Bounded staleness and strong consistency, which the app requires, double the cost of reads."""
@@ -99,7 +99,7 @@ VERIFY_RECORDS_PER_SECOND: Final = 420_000
 """Measured: parse and hash of stored records."""
 CHAIN_CONTAINERS: Final = 4
 SWEEP_QUERY_RU: Final = 5.0
-"""Assumed: one query for changed heads, before the factor of stronger reads."""
+"""Assumed: one query for chains with new records; ``STRONGER_READ_FACTOR`` multiplies this number."""
 
 # Data Explorer. Published: learn.microsoft.com/azure/data-explorer/ingest-data-streaming and manage-cluster-choose-sku;
 # disks of the Eadsv5 series: learn.microsoft.com/azure/virtual-machines/easv5-eadsv5-series.
@@ -110,7 +110,7 @@ CACHE_SHARE: Final = 0.7
 """Assumed: part of the disk that is cache; the portal states it for each size."""
 LEAST_MACHINES: Final = 2
 SMALL_CLUSTER_MACHINES: Final = 4
-"""From this number on the model takes the next larger machine, as the page recommends."""
+"""Maximum number of machines of one size; above it, the model takes the next larger size, as the page recommends."""
 TABLE_COPIES: Final = 2
 """Rows are stored in ``TelemetryRaw`` and in the materialized view ``Telemetry``."""
 CORE_MB_PER_SECOND: Final = 1

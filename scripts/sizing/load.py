@@ -25,7 +25,7 @@ class Load:
         batch_seconds: time between two invocations for one partition of a hub while events wait. The default is an
             assumption for ``minEventBatchSize`` 1 in host.json; for 1,000, use the value of ``maxWaitTime``.
         listeners: number of live streams that are open at the same time; 0 for deployments without Web PubSub.
-        connections_per_listener: number of connections whose telemetry events a live stream receives.
+        connections_per_listener: number of connections whose telemetry events each live stream receives.
         http_requests_per_second: number of API requests per second, including queries.
         audit_events_per_second: number of audit records appended per second.
         audit_scopes: number of audit chains; each receives an equal part of the records.

@@ -55,7 +55,7 @@ class Sizes:
 
 
 def compute_deployment_sizes(load: Load) -> Sizes:
-    """Compute the sizes of the services of one deployment, which processes its part of the load."""
+    """Compute the sizes of the services of one deployment; each deployment processes an equal part of the load."""
     hubs, background = compute_event_hubs_size(load), compute_background_load(load)
     return Sizes(
         load,
@@ -174,9 +174,8 @@ def _calculate_live_stream_quantities(live: LiveStreamSize) -> dict[str, float]:
 def _calculate_key_vault_quantities(sizes: Sizes) -> dict[str, float]:
     """Return the number of signatures that Key Vault computes per month for checkpoints, in units of 10,000.
 
-    Each run of the job ``checkpoints`` signs one checkpoint for each chain that has grown since the previous run.
-
-    A checkpoint has two signatures: one over its text, and one over its root, for receipts.
+    Each run of the job ``checkpoints`` signs one checkpoint for each chain that has grown since the previous run. A
+    checkpoint has two signatures: one over its text, and one over its root, for receipts.
     """
     runs = sizes.background.runs_per_month["checkpoints"]
     grown = min(

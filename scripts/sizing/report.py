@@ -28,7 +28,7 @@ class Costs:
 def build_json_report(
     sizes: Sizes, quantities: Mapping[str, float], limits: list[ExceededLimit], costs: Costs | None
 ) -> dict[str, Any]:
-    """Build a JSON object from the results of the sizing model; ``costs`` is null if no prices were given."""
+    """Build a JSON object from the results of the sizing model; its property ``costs`` is null without prices."""
     total = None if costs is None else {**asdict(costs), "total": sum(costs.by_meter.values())}
     # The names of the nested properties contain the units.
     return {
@@ -73,7 +73,7 @@ def _format_sizes(sizes: Sizes) -> Iterator[str]:
     )
     groups = ", ".join(f"{name} {group.instances}" for name, group in sizes.functions.items())
     yield f"  Functions      instances: {groups}"
-    yield f"  Timer          every {sizes.background.tick_seconds:.0f} s, {_format_job_runs(sizes)} job runs a month"
+    yield f"  Timer          every {sizes.background.tick_seconds:.0f} s, {_format_run_count(sizes)} job runs a month"
     throughput = cosmos.autoscale_max_ru_per_second
     mode = f"autoscale up to {throughput:,} RU/s" if throughput else "serverless"
     mean = f"mean {cosmos.total_ru_per_second:,.0f} RU/s"
@@ -97,7 +97,7 @@ def _format_sizes(sizes: Sizes) -> Iterator[str]:
     )
 
 
-def _format_job_runs(sizes: Sizes) -> str:
+def _format_run_count(sizes: Sizes) -> str:
     return f"{sum(sizes.background.runs_per_month.values()):,.0f}"
 
 

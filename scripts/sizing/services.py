@@ -169,7 +169,7 @@ def compute_impulse_bytes(load: Load) -> int:
 
 
 def round_up_to_size(required: float, sizes: Sequence[int]) -> int:
-    """Return the smallest available size of at least ``required``; if there is none, ``required`` rounded up."""
+    """Return the smallest of ``sizes`` that is at least ``required``; if all are smaller, round ``required`` up."""
     return next((size for size in sizes if size >= required), ceil(required))
 
 
@@ -178,6 +178,10 @@ def compute_partition_rate(connections: int, partitions: int) -> float:
 
     A full batch takes the processor time of its events and one round trip for each connection in the batch, because the
     reader sends the events of each connection separately.
+
+    Args:
+        connections: number of connections, which are spread evenly over the partitions of a hub.
+        partitions: number of partitions of the hub.
     """
     connections_in_batch = min(ceil(connections / partitions), facts.BATCH_EVENTS)
     seconds = facts.BATCH_EVENTS * facts.MESSAGE_CPU_SECONDS + connections_in_batch * facts.ROUND_TRIP_SECONDS
@@ -231,7 +235,7 @@ def _compute_partitions_by_time(connections: int, messages_per_second: float) ->
 
 
 def compute_function_sizes(load: Load, hubs: EventHubsSize, background: BackgroundLoad) -> dict[str, ScalingGroup]:
-    """Compute the sizes of the scaling groups: HTTP functions, orchestrations, and one for each other function.
+    """Compute the size of each scaling group by name: HTTP functions, orchestrations, and one for each other function.
 
     An instance reads whole partitions; a function that reads a hub therefore has no more instances than partitions.
     """
@@ -260,10 +264,9 @@ def compute_batch_rate(load: Load, hubs: EventHubsSize) -> float:
 
 
 def _compute_group_size(load: Load, name: str, required: int, executions_per_second: float) -> ScalingGroup:
-    """Compute the billed time of the scaling group ``name``, and its instances: at least ``required`` instances.
+    """Compute the number of instances of the scaling group ``name``, at least ``required``, and its billed time.
 
-    Azure bills each execution for at least a second. The billed time is at most the time of all instances when they run
-    continuously.
+    Azure bills each execution for at least a second, and never more than the time of all instances together.
     """
     ready = facts.ALWAYS_READY.get(name, 0) if load.production else 0
     instances = max(1, ready, required)
@@ -272,7 +275,7 @@ def _compute_group_size(load: Load, name: str, required: int, executions_per_sec
 
 
 def compute_background_load(load: Load) -> BackgroundLoad:
-    """Compute the load of the background jobs.
+    """Compute how often the background jobs run, and the request units of their leases.
 
     The background timer starts the jobs, so no job runs more often than the timer.
     """

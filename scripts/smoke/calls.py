@@ -60,7 +60,7 @@ class TokenHolder:
 
     Attributes:
         base: base URL of the service.
-        token: access token of the caller; empty for an anonymous caller.
+        token: credential of the caller, an access token or an API key; empty for an anonymous caller.
         name: name of the team member.
         rights: access rights of the token.
     """
@@ -134,7 +134,7 @@ class SmokeContext:
 
 
 def wait_until(get_result: Callable[[], object], expected_result: object) -> None:
-    """Call a function repeatedly until it returns the expected result; raise CheckFailedError at the time limit."""
+    """Call ``get_result`` repeatedly until it returns ``expected_result``; raise CheckFailedError after 150 seconds."""
     deadline = time.monotonic() + PATIENCE_SECONDS
     while (seen := get_result()) != expected_result:
         if time.monotonic() > deadline:

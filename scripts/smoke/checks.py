@@ -239,4 +239,4 @@ CHECKS: Mapping[str, Callable[[SmokeContext], str]] = {
 }
 """Checks by name, in the order in which they run."""
 FIRST = ("health", "tokens", "whoami")
-"""Names of the checks that all others depend on."""
+"""Names of the first checks; if one of them fails, the remaining checks do not run."""

@@ -15,7 +15,10 @@ ROOT: Final = Path(__file__).parents[2]
 
 
 def main(arguments: list[str]) -> int:
-    """Run the tests, write the report and print its path; return 1 if a test failed or did not run."""
+    """Run the tests, write the report and print its path; return 0 if the validation passed, else 1.
+
+    A validation has not passed if a test failed or did not run, or if the version or environment changed during the run.
+    """
     options = _parse_options(arguments)
     clauses = parse_clauses((ROOT / PAGE).read_text(encoding="utf-8"))
     tests = list_tests(clauses)

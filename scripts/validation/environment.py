@@ -50,6 +50,7 @@ def describe_environment(root: Path) -> Environment:
 
 
 def _describe_commit(root: Path) -> str:
+    """Return the id of the checked-out commit and, if files differ from it, a digest of the differences."""
     commit = _run_git(root, "rev-parse", "HEAD")
     if commit is None:
         return "unknown: the folder is no Git repository"

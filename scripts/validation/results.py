@@ -65,7 +65,7 @@ def read_results(report: Path, names: Iterable[TestName]) -> Mapping[TestName, R
     for case in _read_test_cases(report):
         function = case.get("name", "").partition("[")[0]
         found.setdefault((case.get("classname", ""), function), []).append(case)
-    return {name: _summarise_cases(found.get((_to_module(name.path), name.function), [])) for name in names}
+    return {name: _summarise_cases(found.get((_to_module_name(name.path), name.function), [])) for name in names}
 
 
 def _read_test_cases(report: Path) -> list[ET.Element]:
@@ -75,7 +75,7 @@ def _read_test_cases(report: Path) -> list[ET.Element]:
         return []
 
 
-def _to_module(path: str) -> str:
+def _to_module_name(path: str) -> str:
     return path.removesuffix(".py").replace("/", ".")
 
 

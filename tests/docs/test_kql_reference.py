@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import httpx
 import pytest
 
-from scripts.kql_reference import TARGET, build_function_group_table, update_document
+from scripts.kql_reference import TARGET, build_function_group_table, replace_generated_table
 from tests.service.conftest import WORKSPACE
 from tests.service.local_service import Service
 
@@ -45,5 +45,5 @@ def test_rejected_examples_have_a_reason(engineer_client: httpx.Client, kql: str
 def test_every_function_family_is_listed() -> None:
     """The page lists all function families of the engine."""
     document = TARGET.read_text(encoding="utf-8")
-    assert update_document(document) == document, "run: .venv/bin/python -m scripts.kql_reference"
+    assert replace_generated_table(document) == document, "run: .venv/bin/python -m scripts.kql_reference"
     assert build_function_group_table().count("\n") > 5

@@ -11,7 +11,7 @@ from emulators.kusto.ingest import GROUP as TABLE_GROUP
 from emulators.kusto.schema import COLUMNS, TABLE
 from functions import BLUEPRINTS
 from functions.live_stream import CONNECT, CONNECTED, DISCONNECTED, ROUTE
-from scripts.cosmos_containers import build_containers
+from scripts.cosmos_containers import build_container_definitions
 from shared.backends.azure.checkpoint_blobs import NOTES, STATES
 from shared.live_stream.service import MOVED_HEADER
 from shared.observability.metrics import INSTRUMENTS
@@ -134,7 +134,7 @@ def find_needs_of_code() -> Needs:
         readers=frozenset(triggers | {(IMPULSES_HUB, TABLE_GROUP)}),
         hubs=frozenset({TELEMETRY_HUB, IMPULSES_HUB}),
         blobs=frozenset({COLD, DOWNLOADS, NOTES, STATES}),
-        cosmos=tuple(build_containers()),
+        cosmos=tuple(build_container_definitions()),
         roles=frozenset(roles),
         columns=COLUMNS,
         table=TABLE,

@@ -83,7 +83,8 @@ class AccountOptions:
         read_regions: Names of the regions that accept reads; the URLs of all regions point to this server.
         multiple_write_locations: True if the account reports that clients may write to several regions.
         request_units: Request units per second that each container accepts; None for no limit.
-        bearer: Whether requests for data may use Entra tokens; `deny` rejects them with status 403, sub-status 5300.
+        bearer: `accept` if requests for data may use Entra tokens; `deny` to reject these requests with status 403,
+            sub-status 5300.
     """
 
     consistency: Consistency = Consistency.BOUNDED_STALENESS
@@ -177,9 +178,12 @@ def authenticate(request: CosmosRequest, key: str, options: AccountOptions) -> N
 def compute_signature(request: CosmosRequest, link: str, key: str) -> str:
     """Compute the signature of a request with the master key.
 
-    `link` is the resource path that the client signed.
-
     See "Access control on Azure Cosmos DB resources" in the REST reference.
+
+    Args:
+        request: The request to sign.
+        link: The resource path that is part of the signed text, such as `dbs/plant/colls/events`.
+        key: The account's master key, in Base64.
     """
     _, resource_type = _parse_signed_resource(request)
     date, http_date = request.read_header("x-ms-date").lower(), request.read_header("date").lower()
@@ -200,6 +204,7 @@ def _parse_signed_resource(request: CosmosRequest) -> tuple[tuple[str, ...], str
 
 
 def _list_candidate_resource_links(request: CosmosRequest) -> list[str]:
+    """Return the two resource paths that a client may have signed for a request: with names, or with resource ids."""
     link, _ = _parse_signed_resource(request)
     # A link of resource ids is signed as its last id in lower case; the path does not show the kind of link.
     return ["/".join(link), link[-1].lower() if link else ""]

@@ -114,9 +114,9 @@ class UniqueKeys:
         self._keys = [[parse_path(path) for path in definition["paths"]] for definition in definitions]
 
     def list_unique_key_values(self, document: Mapping[str, Any]) -> list[tuple[int, bytes]]:
-        """Return a pair for each unique key: its position in the policy, and the document's values as JSON text.
+        """Return a pair for each unique key: its position in the policy, and its values in the document as JSON text.
 
-        A missing value counts as null.
+        A value that the document lacks counts as null.
         """
         return [
             (number, orjson.dumps([_find_document_value(document, path) for path in paths]))
@@ -131,6 +131,13 @@ class CosmosContainer:
         properties: The definition of the container, with `id`, `_rid` (resource id) and `partitionKey`.
         physical_partitions: The number of physical partitions.
         clock: Returns the current time in seconds since 1970.
+
+    Attributes:
+        rid: The resource id of the container.
+        paths: The paths of the partition key in an item.
+        ranges: The physical partitions.
+        lsn: The log sequence number: the number of transactions that have been committed so far.
+        unique_keys: The unique keys that the definition declares.
     """
 
     def __init__(
@@ -213,6 +220,7 @@ class CosmosContainer:
                 self.commit({(key, item_id): None})
 
     def _release_unique_values(self, item: CosmosItem) -> None:
+        """Let other items have the unique-key values of an item that is changed or removed."""
         for claim in self.unique_keys.list_unique_key_values(item.document):
             self._unique_values.pop((item.key, *claim), None)
 
@@ -278,6 +286,7 @@ class Transaction:
         return item
 
     def _reserve_unique_values(self, item: CosmosItem) -> None:
+        """Record the unique-key values of an item; raise a 409 error if another item has the same values."""
         for claim in self.container.unique_keys.list_unique_key_values(item.document):
             holder = self._unique_values.get((item.key, *claim)) or self.container.find_id_by_unique_values(
                 item.key, claim

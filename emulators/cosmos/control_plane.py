@@ -73,7 +73,7 @@ class ControlPlane:
 
     def create_database(self, request: CosmosRequest) -> CosmosReply:
         """Create the database that a request defines."""
-        name = _validate_new_name(request.json, self._databases)
+        name = _require_new_name(request.json, self._databases)
         rid = encode_rid(self._assign_resource_number().to_bytes(4, "little"))
         self_link = f"dbs/{rid}/"
         properties = {
@@ -96,7 +96,7 @@ class ControlPlane:
         return CosmosReply(204)
 
     def list_databases(self, request: CosmosRequest) -> CosmosReply:
-        """Reply with the properties of all databases, or of those that a SQL query selects."""
+        """Reply with the properties of all databases; for a request with a SQL query, with the results of the query."""
         return _build_resource_list_reply(
             request, "Databases", "", [database.properties for database in self._databases.values()]
         )
@@ -105,7 +105,7 @@ class ControlPlane:
         """Create the container that a request defines."""
         database = self.require_database(request.database)
         body = request.json
-        name = _validate_new_name(body, database.containers)
+        name = _require_new_name(body, database.containers)
         _check_container_definition(body)
         rid_bytes = (self._assign_resource_number() | 1 << 31).to_bytes(4, "big")
         database_rid = database.properties["_rid"]
@@ -146,7 +146,7 @@ class ControlPlane:
         return CosmosReply(204)
 
     def list_containers(self, request: CosmosRequest) -> CosmosReply:
-        """Reply with the properties of all containers of a database, or of those that a SQL query selects."""
+        """Reply with the properties of all containers of a database; for a SQL query, with the results of the query."""
         database = self.require_database(request.database)
         containers = [container.properties for container in database.containers.values()]
         return _build_resource_list_reply(request, "DocumentCollections", database.properties["_rid"], containers)
@@ -154,7 +154,7 @@ class ControlPlane:
     def read_ranges(self, request: CosmosRequest) -> CosmosReply:
         """Reply with the physical partitions of a container.
 
-        Reply with status 304 if the client has the current version.
+        Reply with status 304 if the ETag in the header `If-None-Match` shows that the client knows the partitions.
         """
         container = self.require_container(request)
         etag = f'"{len(container.ranges)}"'
@@ -179,11 +179,11 @@ class ControlPlane:
         return CosmosReply(200, body, {"etag": etag})
 
     def query_offers(self, request: CosmosRequest) -> CosmosReply:
-        """Reply with the throughput offers of all databases and containers, or with those that a SQL query selects."""
+        """Reply with all throughput offers (provisioned request units), or with those that a SQL query selects."""
         return _build_resource_list_reply(request, "Offers", "", list(self._offers.values()))
 
     def replace_offer(self, request: CosmosRequest) -> CosmosReply:
-        """Replace the throughput offer of a database or container."""
+        """Replace the throughput offer (provisioned request units) of a database or container."""
         offer = self._offers.get(request.segments[1])
         if offer is None:
             raise CosmosError(404, "Resource Not Found: the offer does not exist.")
@@ -213,7 +213,11 @@ class ControlPlane:
         return {"_rid": rid, "_self": self_link, "_etag": _create_etag(), "_ts": int(self._clock())}
 
 
-def _validate_new_name(body: Any, existing: dict[str, Any]) -> str:
+def _require_new_name(body: Any, existing: dict[str, Any]) -> str:
+    """Return the name of a new resource from the property `id` of a request's body.
+
+    Raise a CosmosError with status 400 if the name is missing or invalid, 409 if an existing resource has it.
+    """
     if not isinstance(body, dict) or not isinstance(body.get("id"), str) or not body["id"]:
         raise CosmosError(400, "The input content is invalid because the required properties - 'id; ' - are missing")
     check_item_id(body["id"])

@@ -31,7 +31,15 @@ _MOST_PAGE_ITEMS = 1000
 
 @dataclass(frozen=True)
 class QueryScope:
-    """Items that a query reads: one logical partition, or a range of hash values in one or all physical partitions."""
+    """Items that a query reads: one logical partition, or a range of hash values in one or all physical partitions.
+
+    Attributes:
+        container: The container with the items.
+        key: The partition key of the logical partition; None for all logical partitions.
+        range_id: The id of the physical partition; None for all physical partitions.
+        low: The smallest effective partition key (hash of the partition key), inclusive.
+        high: The largest effective partition key, exclusive.
+    """
 
     container: CosmosContainer
     key: PartitionKey | None = None
@@ -72,7 +80,7 @@ class PagePosition:
     returned: int = 0
 
     def to_continuation_token(self, query: str) -> str:
-        """Encode the position as a continuation token, valid only for the query that the text ``query`` identifies."""
+        """Encode the position as a continuation token; ``query`` is a text that identifies the query of the token."""
         keys = None if self.keys is None else [[] if key is UNDEFINED else [key] for key in self.keys]
         values = [_hash_query(query), self.range_id, self.number, keys, self.skipped, self.returned]
         return base64.urlsafe_b64encode(orjson.dumps(values)).decode()
@@ -96,9 +104,12 @@ class PagePosition:
 
 @dataclass
 class QueryPage:
-    """Page of query results, which were computed from `scanned` items.
+    """Page of query results.
 
-    The next page begins at `next_position`; it is None on the last page.
+    Attributes:
+        results: The results on this page.
+        next_position: The position at which the next page begins; None on the last page.
+        scanned: The number of items from which the results were computed.
     """
 
     results: list[Any] = field(default_factory=list)
@@ -113,16 +124,22 @@ def run_query(statement: SqlStatement, scope: QueryScope, start: PagePosition, m
         statement: The parsed query.
         scope: The items that the query reads.
         start: The position at which the page begins.
-        max_items: The maximum number of results in the page; 0 returns an empty page with the position `start`.
+        max_items: The maximum number of results in the page; 0 returns an empty page with the position `start`. A query
+            with aggregates ignores `start` and `max_items`.
     """
     if statement.aggregates:
-        documents = [item.document for _, item in _scan_items(statement, scope, PagePosition())]
+        documents = [item.document for _, item in _iterate_items_by_creation(statement, scope, PagePosition())]
         return QueryPage(statement.compute_aggregate_results(documents), None, len(documents))
-    read = (_scan_items, _scan_sort_index, _scan_and_sort)[min(len(statement.sort_keys), 2)]
+    read = (_iterate_items_by_creation, _iterate_items_by_index, _iterate_sorted_items)[
+        min(len(statement.sort_keys), 2)
+    ]
     return _collect_page(statement, read(statement, scope, start), start, max_items)
 
 
-def _scan_items(statement: SqlStatement, scope: QueryScope, start: PagePosition) -> Iterator[tuple[str, CosmosItem]]:
+def _iterate_items_by_creation(
+    statement: SqlStatement, scope: QueryScope, start: PagePosition
+) -> Iterator[tuple[str, CosmosItem]]:
+    """Yield the matching items after a position in order of creation, each with the id of its physical partition."""
     for range_id, items in scope.list_item_lists():
         # Partition ids are ordered, so that earlier partitions were read completely.
         if start.range_id and int(range_id or 0) < int(start.range_id):
@@ -132,9 +149,10 @@ def _scan_items(statement: SqlStatement, scope: QueryScope, start: PagePosition)
                 yield range_id, item
 
 
-def _scan_sort_index(
+def _iterate_items_by_index(
     statement: SqlStatement, scope: QueryScope, start: PagePosition
 ) -> Iterator[tuple[str, CosmosItem]]:
+    """Yield the same pairs as :func:`_iterate_items_by_creation`, but in the order of the only ORDER BY path."""
     key = statement.sort_keys[0]
     last_entry = None if start.keys is None else build_sort_entry(start.keys[0], start.number)
     # Clients send a sorted query to one physical partition at a time.
@@ -144,7 +162,10 @@ def _scan_sort_index(
             yield range_id, item
 
 
-def _scan_and_sort(statement: SqlStatement, scope: QueryScope, start: PagePosition) -> Iterator[tuple[str, CosmosItem]]:
+def _iterate_sorted_items(
+    statement: SqlStatement, scope: QueryScope, start: PagePosition
+) -> Iterator[tuple[str, CosmosItem]]:
+    """Yield the same pairs as :func:`_iterate_items_by_creation`, but sorted by several ORDER BY paths."""
     descending = [key.descending for key in statement.sort_keys]
 
     def compare_rows(left: tuple[Sequence[Any], int], right: tuple[Sequence[Any], int]) -> int:
@@ -152,7 +173,7 @@ def _scan_and_sort(statement: SqlStatement, scope: QueryScope, start: PagePositi
 
     rows = [
         ((statement.compute_sort_keys(item.document), item.number), range_id, item)
-        for range_id, item in _scan_items(statement, scope, PagePosition())
+        for range_id, item in _iterate_items_by_creation(statement, scope, PagePosition())
     ]
     if start.keys is not None:
         last_entry = (start.keys, start.number)
@@ -165,6 +186,7 @@ def _scan_and_sort(statement: SqlStatement, scope: QueryScope, start: PagePositi
 def _collect_page(
     statement: SqlStatement, items: Iterator[tuple[str, CosmosItem]], start: PagePosition, max_items: int
 ) -> QueryPage:
+    """Compute the results for pairs of physical partition and item, until the page is full or all pairs are read."""
     page, size, end = QueryPage(), 0, start
     for range_id, item in items:
         if statement.max_results is not None and end.returned >= statement.max_results:
@@ -228,7 +250,7 @@ def execute_batch_request(container: CosmosContainer, request: CosmosRequest) ->
 
 
 def build_failed_batch_reply(request: CosmosRequest, refusal: CosmosError) -> CosmosReply:
-    """Build the reply to a batch whose first operation failed with the error ``refusal``."""
+    """Build the reply to a batch without any effect, because its first operation failed with the error ``refusal``."""
     count = len(request.json) if isinstance(request.json, list) else 1
     return CosmosReply(207, build_failed_batch_results(max(count, 1), 0, refusal), {"x-ms-request-charge": "1.0"})
 
@@ -239,11 +261,11 @@ def build_query_plan_reply(request: CosmosRequest) -> CosmosReply:
 
 
 def execute_query(container: CosmosContainer, request: CosmosRequest, page_limit: int | None) -> CosmosReply:
-    """Execute a query, or list all items, and return the reply with one page of results.
+    """Return the reply with one page of the results of a query, or with one page of all items of a container.
 
     Args:
         container: The container to read.
-        request: The request with the query; `read_feed` lists all items.
+        request: The request with the query; a request for the operation `read_feed` lists all items.
         page_limit: The maximum number of items if an injected fault shortens the page; None for a full page.
 
     Raises:

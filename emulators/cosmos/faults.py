@@ -116,7 +116,7 @@ def build_random_faults(
     *,
     seconds: float = 0.02,
 ) -> list[InjectedFault]:
-    """Build faults of every kind, all with the same probability; a correct client can handle all of them.
+    """Build faults of every kind, of which each is equally likely; a correct client can handle all of them.
 
     Args:
         probability: The probability, from 0 to 1, that one of the faults affects a matching request.
@@ -161,6 +161,6 @@ def build_random_read_faults(
     *,
     seconds: float = 0.02,
 ) -> list[InjectedFault]:
-    """Build the same faults as `build_random_faults`, but without status 412, because reads have no preconditions."""
+    """Build the same faults as `build_random_faults` except status 412, because reads have no preconditions."""
     every = build_random_faults(probability, seed, match, seconds=seconds)
     return [fault for fault in every if fault.status != HTTPStatus.PRECONDITION_FAILED]

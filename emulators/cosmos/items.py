@@ -66,7 +66,7 @@ class ItemOperation:
                 raise CosmosError(400, f"The operation type '{self.kind}' is invalid.")
 
     def _write_item(self, transaction: Transaction) -> ItemResult:
-        document = check_document(self.body)
+        document = require_document(self.body)
         check_partition_key(document, self.key, transaction.container.paths)
         if self.kind == "replace":
             old = self._require_item_with_matching_etag(transaction)
@@ -89,7 +89,7 @@ class ItemOperation:
 
     def _patch_item(self, transaction: Transaction) -> ItemResult:
         old = self._require_item_with_matching_etag(transaction)
-        document = check_document(apply_patch(old.document, self.body))
+        document = require_document(apply_patch(old.document, self.body))
         if document["id"] != old.id:
             raise CosmosError(400, "The id of an item cannot be patched.")
         check_partition_key(document, self.key, transaction.container.paths)
@@ -109,8 +109,8 @@ class ItemOperation:
             )
 
 
-def check_document(body: Any) -> dict[str, Any]:
-    """Check that the body of a request is a JSON object with a valid id; return the object.
+def require_document(body: Any) -> dict[str, Any]:
+    """Return the body of a request, which must be a JSON object with a valid id.
 
     Raises:
         CosmosError: 400 if the body is not a JSON object or its id is missing or invalid.
@@ -189,7 +189,10 @@ def execute_batch(
 
 
 def build_failed_batch_results(count: int, index: int, refusal: CosmosError) -> list[dict[str, Any]]:
-    """Build the results of a failed batch: error ``refusal`` for operation ``index``, status 424 for all others."""
+    """Build the results of the ``count`` operations of a failed batch.
+
+    The operation at position ``index`` has the error ``refusal``, all others have status 424.
+    """
     results = [{"statusCode": 424, "requestCharge": 0.0} for _ in range(count)]
     results[index] = {"statusCode": refusal.status, "subStatusCode": refusal.substatus, "requestCharge": 1.0}
     if refusal.retry_after_ms is not None:
@@ -261,6 +264,7 @@ def _apply_patch_operation(document: dict[str, Any], operation: Mapping[str, Any
 
 
 def _compute_incremented_number(document: dict[str, Any], path: object, increment: object) -> float:
+    """Return the sum of the number at a path and an increment; a property that does not exist counts as 0."""
     parent, name = _get_patch_parent_and_name(document, path)
     before = parent.get(name, 0) if isinstance(parent, dict) else parent[_parse_array_index(parent, name)]
     if any(isinstance(number, bool) or not isinstance(number, int | float) for number in (before, increment)):
@@ -270,6 +274,7 @@ def _compute_incremented_number(document: dict[str, Any], path: object, incremen
 
 
 def _get_patch_parent_and_name(document: dict[str, Any], path: object) -> tuple[Any, str]:
+    """Return the object or array that contains the value at a path, and the name or index of the value in it."""
     if not isinstance(path, str) or not path.startswith("/"):
         raise CosmosError(400, f"'{path}' is not a valid path of a patch; a path starts with '/'.")
     *parents, name = (part.replace("~1", "/").replace("~0", "~") for part in path[1:].split("/"))
@@ -294,6 +299,7 @@ def _parse_array_index(values: list[Any], name: str) -> int:
 
 
 def _set_value_at_path(document: dict[str, Any], path: object, value: object, *, insert: bool) -> None:
+    """Set the value at a path; in an array, insert the value before the element if ``insert``, else replace it."""
     parent, name = _get_patch_parent_and_name(document, path)
     if isinstance(parent, dict):
         parent[name] = value
@@ -306,6 +312,7 @@ def _set_value_at_path(document: dict[str, Any], path: object, value: object, *,
 
 
 def _remove_value_at_path(document: dict[str, Any], path: object, *, is_read_only: bool = False) -> Any:
+    """Remove the value at a path and return it; if ``is_read_only``, return the value without removing it."""
     parent, name = _get_patch_parent_and_name(document, path)
     if isinstance(parent, list):
         index = _parse_array_index(parent, name)

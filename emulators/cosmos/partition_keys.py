@@ -10,7 +10,10 @@ import orjson
 from emulators.cosmos.wire import CosmosError
 
 type KeyComponent = tuple[str, str | float | None]
-"""Type and value of a key: for Python, 1, 1.0 and True are the same key; for Cosmos DB, only 1 and 1.0 are."""
+"""Type and value of one part of a partition key.
+
+The type is included because Python treats True and 1 as equal, but Cosmos DB does not.
+"""
 
 type PartitionKey = tuple[KeyComponent, ...]
 
@@ -75,6 +78,7 @@ def _key_component_from_header(value: object) -> KeyComponent:
 
 
 def _find_key_value(document: Mapping[str, Any], path: Sequence[str]) -> tuple[Any] | None:
+    """Return the value at a path in a document as a tuple of one element; None if the document has no such value."""
     value: Any = document
     for name in path:
         if not isinstance(value, dict) or name not in value:
@@ -84,6 +88,7 @@ def _find_key_value(document: Mapping[str, Any], path: Sequence[str]) -> tuple[A
 
 
 def _key_component_from_value(wrapped_value: tuple[Any] | None) -> KeyComponent:
+    """Return the part of a partition key for the only value in a tuple; undefined for None, an object or an array."""
     match wrapped_value:
         case (None,):
             return ("null", None)

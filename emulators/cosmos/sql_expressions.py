@@ -185,7 +185,7 @@ class ExpressionReader:
         return lambda row: evaluate_equality(left(row), right(row))
 
     def _iterate_list_elements(self, closing: str) -> Any:
-        """Iterate over the elements of a list up to the symbol ``closing``.
+        """Yield once for each element of a list that ends with the symbol ``closing``, such as ``)``.
 
         The caller must parse one element in each step.
         """
@@ -319,8 +319,8 @@ def _build_order_comparison(left: SqlExpression, operator: str, right: SqlExpres
 def _evaluate_and_or_operands(parts: list[SqlExpression], row: SqlRow, *, decisive: bool) -> Any:
     """Evaluate operands that are joined by OR (``decisive`` is True) or by AND (``decisive`` is False).
 
-    If an operand is ``decisive``, the result is ``decisive``. Otherwise, if an operand is not a boolean, the result is
-    undefined.
+    If an operand has the value ``decisive``, so has the result. Otherwise, the result is undefined if an operand is not
+    a boolean.
     """
     result: Any = not decisive
     for part in parts:

@@ -7,6 +7,8 @@ from emulators.cosmos.sql_values import UNDEFINED, are_equal, get_type_rank
 
 
 def _build_text_comparison(function: Callable[[str, str], bool]) -> Callable[..., Any]:
+    """Build an SQL function of two texts, and an optional flag to ignore upper and lower case, from a comparison."""
+
     def compare_texts(text: Any, part: Any, ignore_case: Any = None) -> Any:
         if not isinstance(text, str) or not isinstance(part, str):
             return UNDEFINED
@@ -16,22 +18,26 @@ def _build_text_comparison(function: Callable[[str, str], bool]) -> Callable[...
 
 
 def _build_type_test(*ranks: int) -> Callable[[Any], bool]:
+    """Build an SQL function that returns whether the type of a value has one of these ranks of ``get_type_rank``."""
     return lambda value: get_type_rank(value) in ranks
 
 
 def _contains_element(values: Any, searched: Any, partial: Any = None) -> Any:
+    """Compute ARRAY_CONTAINS; if ``partial`` is True, an object with all properties of ``searched`` also matches."""
     if not isinstance(values, list) or searched is UNDEFINED:
         return UNDEFINED
     return any(_is_subset(searched, value) if partial is True else are_equal(searched, value) for value in values)
 
 
 def _is_subset(searched: Any, value: Any) -> bool:
+    """Return whether an object has all properties of ``searched``, at every level; other values must be equal."""
     if isinstance(searched, dict) and isinstance(value, dict):
         return all(name in value and _is_subset(part, value[name]) for name, part in searched.items())
     return are_equal(searched, value)
 
 
 def _restrict_argument_type(kind: type, function: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Build an SQL function whose result is undefined unless its argument is of the Python type ``kind``."""
     return lambda value: function(value) if isinstance(value, kind) and not isinstance(value, bool) else UNDEFINED
 
 

@@ -77,12 +77,12 @@ class SqlStatement:
         return [build_path_expression(key.path)(SqlRow(document)) for key in self.sort_keys]
 
     def compute_results(self, document: Mapping[str, Any]) -> list[Any]:
-        """Return a list with the query's result for a document; the list is empty if the result is undefined."""
+        """Return the result of the query for one document, in a list of one element; an empty list if undefined."""
         value = self.select(SqlRow(document))
         return [] if value is UNDEFINED else [value]
 
     def compute_aggregate_results(self, documents: Sequence[Mapping[str, Any]]) -> list[Any]:
-        """Return a list with the aggregate over all documents; the list is empty if the aggregate is undefined."""
+        """Return the aggregate over all documents, in a list of one element; an empty list if undefined."""
         rows = [SqlRow(document) for document in documents]
         totals = tuple(compute_aggregate(name, [argument(row) for row in rows]) for name, argument in self.aggregates)
         value = self.select(SqlRow(UNDEFINED, totals))
@@ -108,6 +108,7 @@ class SqlStatement:
         }
 
     def _rewrite_for_partition(self) -> str:
+        """Return the query that the client sends to each physical partition, to merge their results itself."""
         where = f" WHERE {self.condition_text}" if self.condition_text else ""
         if self.aggregates:
             if not self.is_value or len(self.aggregates) != 1 or self.sort_keys or self.max_results is not None:
@@ -127,6 +128,7 @@ class SqlStatement:
         )
 
     def _render_payload_expression(self) -> str:
+        """Return the expression after SELECT, which the rewritten query returns as the property `payload`."""
         if self.select_text == "*":
             return self.alias
         if self.is_value:
@@ -136,6 +138,7 @@ class SqlStatement:
         )
 
     def _render_partial_aggregate(self) -> str:
+        """Return the expression that computes the aggregate of one partition in the form that clients can merge."""
         name, _ = self.aggregates[0]
         call = self.select_text[len("VALUE") :].strip()
         if name == "AVG":
@@ -158,6 +161,8 @@ def parse_statement(text: str, parameters: Mapping[str, Any]) -> SqlStatement:
 
 
 class _StatementReader(ExpressionReader):
+    """Parser of one whole SELECT statement; each method parses the clause that begins at the next token."""
+
     def parse_query(self) -> SqlStatement:
         self.expect_word("SELECT")
         top = self._parse_row_count() if self.read_token_if("TOP") else None

@@ -144,6 +144,7 @@ class DurableEngine:
                 return
 
     async def _run_turn(self, instance: str) -> bool:
+        """Run one turn of an instance; return False if no message can be delivered or the turn was not stored."""
         at = self._clock.now()
         work = await self._store.load_turn_input(instance, at)
         if work is None:

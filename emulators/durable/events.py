@@ -55,7 +55,14 @@ _OUTPUTS = ("Result", "Input")
 
 
 def build_event(kind: EventType, at: datetime, number: int = NO_ID, **members: Any) -> Event:
-    """Build a history event with further ``members``; ``number`` is the id of the task that it schedules, or NO_ID."""
+    """Build a history event.
+
+    Args:
+        kind: type of the event.
+        at: time of the event.
+        number: id of the task that the event schedules; NO_ID for an event that schedules none.
+        members: further JSON properties of the event.
+    """
     return {"EventType": int(kind), "EventId": number, "Timestamp": format_rfc3339(at), **members}
 
 
@@ -116,6 +123,11 @@ def build_status_document(
     """Build the JSON status of an orchestration instance.
 
     Times have no fractional seconds, as in the real extension.
+
+    Args:
+        instance: the stored instance.
+        show_input: whether the status contains the input of the orchestrator.
+        history: result of :func:`build_history_document`; None for a status without history.
     """
     shown = {
         "name": instance.start.name,
@@ -131,7 +143,12 @@ def build_status_document(
 
 
 def build_history_document(texts: Iterable[str], *, show_output: bool) -> list[dict[str, Any]]:
-    """Build the list of history events in the JSON status of an instance; omit the events that only the SDK needs."""
+    """Build the list of history events in the JSON status of an instance, without the events that only the SDK needs.
+
+    Args:
+        texts: stored history events as JSON texts, oldest first.
+        show_output: whether the list contains the results of tasks and the data of events.
+    """
     scheduled: dict[int, dict[str, Any]] = {}
     shown: list[dict[str, Any]] = []
     for event in map(json.loads, texts):

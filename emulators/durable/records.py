@@ -151,7 +151,13 @@ class Instance:
 
 @dataclass(frozen=True, slots=True)
 class OrchestrationMessage:
-    """Undelivered message to an orchestration instance; delivery adds its event to the history of the instance."""
+    """Undelivered message to an orchestration instance, which is delivered by adding its event to the history.
+
+    Attributes:
+        number: number of the message in the SQLite file.
+        kind: kind of the message, for example the result of an activity.
+        event: history event, in the format of the SDK; empty for a message that starts the instance.
+    """
 
     number: int
     kind: MessageKind

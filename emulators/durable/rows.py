@@ -73,7 +73,13 @@ def send_message(
 ) -> None:
     """Store a message to an orchestration instance.
 
-    The message of a timer is delivered at ``due``, all others as soon as possible.
+    Args:
+        connection: connection with an open transaction.
+        instance: id of the instance.
+        kind: kind of the message.
+        event: history event that the message adds when it is delivered.
+        due: time of delivery for the message of a timer; all other messages are delivered as soon as possible.
+        name: name of the external event, or id of the timer; None for other kinds of messages.
     """
     connection.execute(
         "INSERT INTO messages (instance, kind, name, due, event) VALUES (?, ?, ?, ?, ?)",

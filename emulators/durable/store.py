@@ -88,9 +88,10 @@ class OrchestrationStore:
         return await self.database.read(lambda connection: _load_turn_input(connection, instance, at))
 
     async def commit_turn(self, turn_input: TurnInput, turn: Turn, at: datetime) -> bool:
-        """Store the result of a turn (one replay of the orchestrator function).
+        """Store the result of a turn (one replay of the orchestrator function), and return True.
 
-        Store nothing and return False if this run of the instance has ended or was replaced.
+        Store nothing and return False if this run of the instance has ended or was replaced, or if a message of the
+        turn is no longer stored.
         """
         return await self.database.write(lambda connection: _commit_turn(connection, turn_input, turn, at))
 
@@ -159,11 +160,13 @@ def _select_deliverable_messages(messages: list[OrchestrationMessage], progress:
 
 
 def _parse_retryable_task_ids(progress: str) -> set[int]:
+    """Return the ids of the calls that have a retry policy, and of the timers that start their retries."""
     members = json.loads(progress)
     return {int(task) for task in (*members.get("running", ()), *members.get("waiting", ()))}
 
 
 def _must_be_delivered_alone(message: OrchestrationMessage, retried: set[int]) -> bool:
+    """Return whether no other message may be delivered in the same turn; ``retried`` has the ids of retryable tasks."""
     if message.kind in {MessageKind.START, MessageKind.RAISED}:
         return True
     return message.event.get("TimerId", message.event.get("TaskScheduledId")) in retried

@@ -100,6 +100,8 @@ async def run_turn(
 
 
 class _TurnRunner:
+    """Runs one turn: delivers the messages, calls the orchestrator once, and collects the changes to store."""
+
     def __init__(self, turn_input: TurnInput, known_functions: FunctionNames, now: datetime) -> None:
         self._work = turn_input
         self._start = turn_input.instance.start
@@ -138,6 +140,7 @@ class _TurnRunner:
             self._apply_message_to_progress(message)
 
     def _apply_message_to_progress(self, message: OrchestrationMessage) -> None:
+        """Update the progress after a delivered message: end a wait, start a retry, or start the timer of a retry."""
         event = message.event
         if message.kind is MessageKind.RAISED:
             self._progress.waits[event["Name"]] -= 1
@@ -226,6 +229,7 @@ class _TurnRunner:
         return None
 
     def _schedule_action(self, kind: ActionType, action: Action) -> int | None:
+        """Schedule an action of the orchestrator; return the id of its task, None for an action without a task."""
         if kind is ActionType.CONTINUE_AS_NEW:
             self._turn.continue_with = json.dumps(action["input"])
             return None
@@ -241,12 +245,14 @@ class _TurnRunner:
         return self._schedule_call(action, RetryState(action, 1) if kind in actions.WITH_RETRY else None)
 
     def _create_timer(self, due: datetime) -> int:
+        """Start a timer that is due at a time; return the id of its task."""
         task = self._progress.assign_task_id()
         self._new.append(events.build_event(EventType.TIMER_CREATED, self._now, task, FireAt=format_rfc3339(due)))
         self._turn.timers.append((task, due))
         return task
 
     def _schedule_call(self, action: Action, retry: RetryState | None) -> int:
+        """Schedule the call of an activity or sub-orchestration; return the id of its task."""
         task = self._progress.assign_task_id()
         if retry is not None:
             self._progress.running[task] = retry
@@ -285,6 +291,7 @@ class _TurnRunner:
         self._turn.output = json.dumps(f"Orchestrator function '{self._start.name}' failed: {reason}")
 
     def _build_turn(self) -> Turn:
+        """Return the result of this turn, after adding the events with which a turn ends."""
         if self._turn.status.ended:
             how, result = self._turn.status, self._turn.output
             self._new.append(

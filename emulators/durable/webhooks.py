@@ -65,7 +65,10 @@ def _reject_json_constant(constant: str) -> None:
 
 
 def parse_seconds(call: WebhookRequest, name: str) -> float | None:
-    """Parse a query parameter as seconds, between 0.01 and 230; None if the parameter is missing or not a number."""
+    """Parse the query parameter ``name`` as seconds; None if it is missing or not a number.
+
+    A number below 0.01 or above 230 is replaced by this bound.
+    """
     try:
         given = float(call.query.get(name, ""))
     except ValueError:
@@ -74,7 +77,7 @@ def parse_seconds(call: WebhookRequest, name: str) -> float | None:
 
 
 def parse_page_size(call: WebhookRequest) -> int:
-    """Return the page size, from query parameter ``top``; the default if the parameter is missing or invalid."""
+    """Return the page size in query parameter ``top``, at most 1,000; 100 if the parameter is missing or invalid."""
     given = call.query.get("top", "")
     is_valid = given.isdecimal() and len(given) < _MAX_DIGITS and int(given) > 0
     return min(int(given), _MAX_PAGE_SIZE) if is_valid else _PAGE_SIZE
@@ -160,6 +163,11 @@ class Webhooks:
         return await self._route_request(WebhookRequest(scope["method"], segments, query, headers, body))
 
     def _check_key_and_get_path(self, raw_path: str, query: Mapping[str, str], headers: Mapping[str, str]) -> str:
+        """Check that a request has the system key; return its path below the base path of the API.
+
+        Raises:
+            WorkspaceError: SYSTEM_KEY_MISSING if the request has no valid system key.
+        """
         given = query.get("code") or headers.get("x-functions-key") or ""
         rpc = self._urls.build_rpc_path().encode()
         path = raw_path.encode("latin-1")

@@ -107,6 +107,7 @@ class JsonSession:
                 return await self._send_event(request)
 
     def _change_group_membership(self, request: GroupRequest) -> bool:
+        """Join or leave a group; return False if the client lacks the permission."""
         if not self._connection.permissions.allows(Permission.JOIN_LEAVE_GROUP, request.group):
             return False
         move = self._hub.join_group if request.type == "joinGroup" else self._hub.leave_group
@@ -114,6 +115,7 @@ class JsonSession:
         return True
 
     async def _send_to_group(self, request: SendToGroup) -> bool | None:
+        """Send a message to a group; return the result of :meth:`_execute_request`."""
         if not self._connection.permissions.allows(Permission.SEND_TO_GROUP, request.group):
             return False
         data = self._encode_data_or_close(request)
@@ -125,6 +127,7 @@ class JsonSession:
         return True
 
     async def _send_event(self, request: EventRequest) -> bool | None:
+        """Send an event to the event handler; return the result of :meth:`_execute_request`."""
         data = self._encode_data_or_close(request)
         if data is None:
             return None

@@ -1,4 +1,4 @@
-"""WebSocket connection of a client, and a buffer for new messages while earlier messages are replayed to it."""
+"""WebSocket connection of a client, and a buffer for new messages while earlier messages are replayed to the client."""
 
 import asyncio
 from collections import deque
@@ -39,7 +39,7 @@ class MessageBuffer:
         return bool(self._payloads)
 
     def put(self, payload: Payload) -> None:
-        """Add a new message to the buffer; drop it if the buffer has overflowed."""
+        """Add a new message to the buffer; drop the message if the buffer has overflowed."""
         if self.has_overflowed:
             return
         self._payloads.append(payload)
@@ -109,7 +109,7 @@ class ClientConnection:
         return self._outbox.put(self._select_frame(payload))
 
     async def wait_for_room(self) -> None:
-        """Wait until less than half of the client's queue is used; a slow client is not waited for."""
+        """Wait until less than half of the client's queue is used; return earlier if the client is slow."""
         await self._outbox.wait_for_room()
 
     def start_buffering(self) -> None:

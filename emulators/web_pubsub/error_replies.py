@@ -57,7 +57,9 @@ def build_json_reply(document: object) -> EmulatorReply:
 
 
 def choose_request_id(headers: RawHeaders) -> str:
-    """Return the header ``x-request-id`` of a request if valid (1 to 128 visible ASCII characters), else a new id.
+    """Return the request id in the header ``x-request-id``, or a new id if the header is missing or invalid.
+
+    A valid id has 1 to 128 visible ASCII characters.
 
     Args:
         headers: pairs of name (in lower case) and value.

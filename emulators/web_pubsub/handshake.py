@@ -72,7 +72,15 @@ def _verify_token(token: str, access_key: str, host: str, target: str) -> Claims
 def issue_token(
     access_key: str, audience: str, issued_at: int, expires_at: int, claims: Mapping[str, str | Sequence[str] | None]
 ) -> str:
-    """Issue an access token for the URL ``audience``; times are in seconds since 1970, and empty claims are omitted."""
+    """Issue an access token (JWT), which is signed with the access key.
+
+    Args:
+        access_key: key that signs the token.
+        audience: URL for which the token is valid.
+        issued_at: time of issue in seconds since 1970.
+        expires_at: expiry in seconds since 1970.
+        claims: further claims by name; empty claims are omitted.
+    """
     given = {name: value for name, value in claims.items() if value}
     return jwt.encode({"aud": audience, "iat": issued_at, "exp": expires_at, **given}, access_key, algorithm="HS256")
 

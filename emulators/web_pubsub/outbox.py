@@ -1,4 +1,4 @@
-"""Bounded queue of WebSocket frames for one client; a sender waits for a client for a moment only."""
+"""Queue of limited size for the WebSocket frames of one client; senders wait only briefly for a slow client."""
 
 import asyncio
 from collections import deque
@@ -11,7 +11,7 @@ MAX_BYTES = 4 * 1024 * 1024
 """Limits of the unsent data for a client; the connection of a client above a limit is closed."""
 
 _HALF_BYTES = MAX_BYTES // 2
-"""Number of queued bytes above which senders wait, and the bytes in the socket's buffer are counted, too."""
+"""Number of queued bytes above which senders wait; from then on, ``MAX_BYTES`` also limits the socket's buffer."""
 
 ROOM_SECONDS = 0.05
 """Time in which a client whose queue is half full must accept data; otherwise it counts as slow."""
@@ -19,7 +19,7 @@ ROOM_SECONDS = 0.05
 MOST_ROOM_SECONDS = 0.5
 _CHUNK_BYTES = 64 * 1024
 _COALESCE_SECONDS = 0.05
-"""Time in which small frames after a write are collected, because writes are expensive."""
+"""Time after a write in which small frames are collected for the next write, because each write is expensive."""
 
 
 class ClientSocket(Protocol):

@@ -1,4 +1,4 @@
-"""Messages to clients; a message to many clients is serialised only once for each subprotocol."""
+"""Messages from the service to clients; a message to many clients is serialised only once for each subprotocol."""
 
 import base64
 from dataclasses import dataclass

@@ -86,7 +86,7 @@ class DataPlaneRequest:
         hub: hub that the request addresses.
         access_key: access key of the service, which signs access tokens.
         origin: scheme, host and port of the requested URL.
-        path: path parameters by name; the whole path has the empty name.
+        path: path parameters by name; the value for the empty name is the whole path.
         query: all values of each query parameter, by name.
         headers: all values of each header, by name in lower case.
         body: body of the request, at most 1 MiB.
@@ -129,30 +129,30 @@ class DataPlaneRequest:
         """Return the query parameter ``reason``, which clients receive as the reason for closing their connections."""
         return self.read_query_value("reason") or ""
 
-    def parse_excluded_ids(self) -> frozenset[str]:
+    def read_excluded_connection_ids(self) -> frozenset[str]:
         """Return the connection ids in the query parameter ``excluded``, to which the operation does not apply."""
         return frozenset(self.query.get("excluded", ()))
 
-    def parse_group(self) -> str:
-        """Validate and return the group name in the path.
+    def read_group_name(self) -> str:
+        """Return the group name in the path.
 
         Raises:
             WorkspaceError: INVALID_REQUEST if the group name is blank or longer than 1024 characters.
         """
-        return _validate_group_name(self.path["group"], "group")
+        return _require_group_name(self.path["group"], "group")
 
-    def parse_permission(self) -> tuple[Permission, str | None]:
+    def parse_permission_and_group(self) -> tuple[Permission, str | None]:
         """Return the permission in the path, and the group to which the permission applies (None for all groups).
 
         Raises:
-            WorkspaceError: INVALID_REQUEST if the permission is unknown.
+            WorkspaceError: INVALID_REQUEST if the permission is unknown, or the group name is blank or too long.
         """
         target = self.read_query_value("targetName")
         try:
             permission = Permission(self.path["permission"])
         except ValueError:
             raise invalid("permission", f"must be one of {', '.join(Permission)}") from None
-        return permission, target if target is None else _validate_group_name(target, "targetName")
+        return permission, target if target is None else _require_group_name(target, "targetName")
 
     def parse_payload(self) -> Payload:
         """Return the message for clients from the body of the request.
@@ -172,7 +172,7 @@ class DataPlaneRequest:
                 orjson.loads(self.body)
         except ValueError:
             raise invalid("body", f"is not valid {data_type.value}") from None
-        return Payload(self.body, data_type, self.parse_group() if "group" in self.path else None)
+        return Payload(self.body, data_type, self.read_group_name() if "group" in self.path else None)
 
     def _reject_unsupported_fields(self) -> None:
         """Reject unsupported parameters; if the emulator ignored ``filter``, messages would reach the wrong clients."""
@@ -212,7 +212,8 @@ async def read_body(headers: Mapping[str, Sequence[str]], receive: Receive) -> b
     return b"".join(parts)
 
 
-def _validate_group_name(name: str, field: str) -> str:
+def _require_group_name(name: str, field: str) -> str:
+    """Return a valid group name; otherwise raise an error that names the parameter ``field``."""
     if not name.strip() or len(name) > MAX_NAME_LENGTH:
         raise invalid(field, f"must have 1 to {MAX_NAME_LENGTH} characters and must not be blank")
     return name

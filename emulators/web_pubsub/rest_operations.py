@@ -27,7 +27,7 @@ _PAGE, _MAX_TOP = 200, 2**31 - 1
 async def send_to_all(request: DataPlaneRequest) -> EmulatorReply:
     """Send a message to every client of the hub."""
     await request.hub.deliver(
-        request.parse_payload(), tuple(request.hub.connections.values()), request.parse_excluded_ids()
+        request.parse_payload(), tuple(request.hub.connections.values()), request.read_excluded_connection_ids()
     )
     return _ACCEPTED
 
@@ -36,8 +36,8 @@ async def send_to_group(request: DataPlaneRequest) -> EmulatorReply:
     """Send a message to every client in a group."""
     await request.hub.deliver(
         request.parse_payload(),
-        tuple(request.hub.get_group_connections(request.parse_group())),
-        request.parse_excluded_ids(),
+        tuple(request.hub.get_group_connections(request.read_group_name())),
+        request.read_excluded_connection_ids(),
     )
     return _ACCEPTED
 
@@ -49,7 +49,7 @@ async def send_to_user(request: DataPlaneRequest) -> EmulatorReply:
 
 
 async def send_to_connection(request: DataPlaneRequest) -> EmulatorReply:
-    """Send a message to one client, after all earlier messages are written; this slows down a fast sender."""
+    """Send a message to one client after all earlier messages are written; the sender waits for a slow client."""
     payload = request.parse_payload()
     if not await _require_connection(request).send_when_drained(payload):
         raise _build_unknown_connection_error()
@@ -63,7 +63,7 @@ async def close_all_connections(request: DataPlaneRequest) -> EmulatorReply:
 
 async def close_group_connections(request: DataPlaneRequest) -> EmulatorReply:
     """Close the connection of every client in a group."""
-    return _close_connections(request, request.hub.get_group_connections(request.parse_group()))
+    return _close_connections(request, request.hub.get_group_connections(request.read_group_name()))
 
 
 async def close_user_connections(request: DataPlaneRequest) -> EmulatorReply:
@@ -77,24 +77,24 @@ async def close_connection(request: DataPlaneRequest) -> EmulatorReply:
     return _close_connections(request, () if connection is None else (connection,))
 
 
-async def check_connection(request: DataPlaneRequest) -> EmulatorReply:
+async def check_client_is_connected(request: DataPlaneRequest) -> EmulatorReply:
     """Reply with status 200 if a client is connected, else 404."""
     return _OK if request.path["connection"] in request.hub.connections else _NOT_FOUND
 
 
-async def check_group(request: DataPlaneRequest) -> EmulatorReply:
+async def check_group_has_clients(request: DataPlaneRequest) -> EmulatorReply:
     """Reply with status 200 if a group has clients, else 404."""
-    return _OK if request.hub.get_group_connections(request.parse_group()) else _NOT_FOUND
+    return _OK if request.hub.get_group_connections(request.read_group_name()) else _NOT_FOUND
 
 
-async def check_user(request: DataPlaneRequest) -> EmulatorReply:
+async def check_user_has_clients(request: DataPlaneRequest) -> EmulatorReply:
     """Reply with status 200 if a user has clients, else 404."""
     return _OK if request.hub.get_user_connections(request.path["user"]) else _NOT_FOUND
 
 
 async def add_connection_to_group(request: DataPlaneRequest) -> EmulatorReply:
     """Add one client to a group."""
-    request.hub.join_group(_require_connection(request), request.parse_group())
+    request.hub.join_group(_require_connection(request), request.read_group_name())
     return _OK
 
 
@@ -102,7 +102,7 @@ async def remove_connection_from_group(request: DataPlaneRequest) -> EmulatorRep
     """Remove one client from a group."""
     connection = request.hub.connections.get(request.path["connection"])
     if connection is not None:
-        request.hub.leave_group(connection, request.parse_group())
+        request.hub.leave_group(connection, request.read_group_name())
     return _NO_CONTENT
 
 
@@ -117,14 +117,14 @@ async def remove_connection_from_all_groups(request: DataPlaneRequest) -> Emulat
 async def add_user_to_group(request: DataPlaneRequest) -> EmulatorReply:
     """Add the current clients of a user to a group."""
     for connection in request.hub.get_user_connections(request.path["user"]):
-        request.hub.join_group(connection, request.parse_group())
+        request.hub.join_group(connection, request.read_group_name())
     return _OK
 
 
 async def remove_user_from_group(request: DataPlaneRequest) -> EmulatorReply:
     """Remove the clients of a user from a group."""
     for connection in request.hub.get_user_connections(request.path["user"]):
-        request.hub.leave_group(connection, request.parse_group())
+        request.hub.leave_group(connection, request.read_group_name())
     return _NO_CONTENT
 
 
@@ -143,7 +143,7 @@ async def list_group_connections(request: DataPlaneRequest) -> EmulatorReply:
     top, size = request.parse_number("top", _MAX_TOP, 1, _MAX_TOP), request.parse_number("maxpagesize", _PAGE, 1, _PAGE)
     after = request.read_query_value("continuationToken") or ""
     members = sorted(
-        (each for each in request.hub.get_group_connections(request.parse_group()) if each.id > after),
+        (each for each in request.hub.get_group_connections(request.read_group_name()) if each.id > after),
         key=lambda each: each.id,
     )
     page = members[: min(top, size)]
@@ -160,21 +160,25 @@ async def list_group_connections(request: DataPlaneRequest) -> EmulatorReply:
 
 async def grant_permission(request: DataPlaneRequest) -> EmulatorReply:
     """Grant a permission to a client."""
-    _require_connection(request).permissions.grant(*request.parse_permission())
+    _require_connection(request).permissions.grant(*request.parse_permission_and_group())
     return _OK
 
 
 async def check_permission(request: DataPlaneRequest) -> EmulatorReply:
     """Reply with status 200 if a client has a permission, else 404."""
     connection = request.hub.connections.get(request.path["connection"])
-    return _OK if connection is not None and connection.permissions.allows(*request.parse_permission()) else _NOT_FOUND
+    return (
+        _OK
+        if connection is not None and connection.permissions.allows(*request.parse_permission_and_group())
+        else _NOT_FOUND
+    )
 
 
 async def revoke_permission(request: DataPlaneRequest) -> EmulatorReply:
     """Revoke a permission of a client."""
     connection = request.hub.connections.get(request.path["connection"])
     if connection is not None:
-        connection.permissions.revoke(*request.parse_permission())
+        connection.permissions.revoke(*request.parse_permission_and_group())
     return _NO_CONTENT
 
 
@@ -202,10 +206,10 @@ OPERATIONS: Mapping[str, Mapping[str, Operation]] = {
     ":send": {"POST": send_to_all},
     ":closeConnections": {"POST": close_all_connections},
     ":generateToken": {"POST": generate_token},
-    "connections/{connection}": {"HEAD": check_connection, "DELETE": close_connection},
+    "connections/{connection}": {"HEAD": check_client_is_connected, "DELETE": close_connection},
     "connections/{connection}/:send": {"POST": send_to_connection},
     "connections/{connection}/groups": {"DELETE": remove_connection_from_all_groups},
-    "groups/{group}": {"HEAD": check_group},
+    "groups/{group}": {"HEAD": check_group_has_clients},
     "groups/{group}/:send": {"POST": send_to_group},
     "groups/{group}/:closeConnections": {"POST": close_group_connections},
     "groups/{group}/connections": {"GET": list_group_connections},
@@ -215,7 +219,7 @@ OPERATIONS: Mapping[str, Mapping[str, Operation]] = {
         "HEAD": check_permission,
         "DELETE": revoke_permission,
     },
-    "users/{user}": {"HEAD": check_user},
+    "users/{user}": {"HEAD": check_user_has_clients},
     "users/{user}/:send": {"POST": send_to_user},
     "users/{user}/:closeConnections": {"POST": close_user_connections},
     "users/{user}/groups": {"DELETE": remove_user_from_all_groups},
@@ -224,7 +228,7 @@ OPERATIONS: Mapping[str, Mapping[str, Operation]] = {
 
 
 def _close_connections(request: DataPlaneRequest, connections: Iterable[ClientConnection]) -> EmulatorReply:
-    reason, excluded = request.read_close_reason(), request.parse_excluded_ids()
+    reason, excluded = request.read_close_reason(), request.read_excluded_connection_ids()
     for connection in tuple(connections):
         if connection.id not in excluded:
             connection.close(request.hub.close_code, reason)

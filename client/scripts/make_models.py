@@ -1,9 +1,10 @@
 """Generate the module ``oi.models`` from the service's OpenAPI document.
 
-With ``--check``, write nothing but report a difference.
+With ``--check``, write nothing, and report whether the module is up to date.
 
-Without a file name it builds the document of this repository's service, with every operation and no workspace. With one
-it reads a document that a service returned: ``curl $URL/oi-api/openapi -H "Authorization: Bearer $TOKEN"``.
+Without a file name, the script builds the document of the service in this repository, with every operation and without
+a workspace. With a file name, it reads a document that a service returned:
+``curl $URL/oi-api/openapi -H "Authorization: Bearer $TOKEN"``.
 
 The generator is datamodel-code-generator in ``.venv-clients`` (``make .venv-clients/installed``). The models are
 ``TypedDict`` classes: types of the JSON bodies that need no library at run time.
@@ -38,7 +39,7 @@ _UNDOCUMENTED = re.compile(r'^(\w+)(?:: TypeAlias = .+| = TypedDict\(\n(?:[ )}].
 
 
 def build_document() -> dict[str, Any]:
-    """Build the OpenAPI document of all operations, without those that a workspace's configuration adds."""
+    """Build the OpenAPI document of the service, without the operations that the configuration of a workspace adds."""
     sys.path.insert(0, str(ROOT))
     from functions import GROUPS  # noqa: PLC0415  the service is importable only from here on
     from functions.lazy_groups import load_operations  # noqa: PLC0415
@@ -73,19 +74,33 @@ def generate_models(document: dict[str, Any]) -> str:
 
 
 def _add_alias_docstrings(text: str, schemas: dict[str, Any]) -> str:
-    """Add a docstring to each type alias for which the generator writes none."""
+    """Add a docstring to each type alias and class for which the generator writes none."""
 
-    def add(match: re.Match[str]) -> str:
-        description = schemas.get(match[1], {}).get("description") or f"Values of ``{match[1]}``."
-        return f'{match[0]}"""{description}"""\n'
+    def describe(name: str) -> str:
+        return schemas.get(name, {}).get("description") or _describe_use(name, text)
 
-    documented = re.sub(r'"""\n(.+)\n"""', r'"""\1"""', _UNDOCUMENTED.sub(add, text))
+    documented = _UNDOCUMENTED.sub(lambda match: f'{match[0]}"""{describe(match[1])}"""\n', text)
+    documented = re.sub(r'"""\n(.+)\n"""', r'"""\1"""', documented)
     return re.sub(
-        r'^(class \w+\(TypedDict\):\n)(?!    """)',
-        r'\1    """Object within another model."""\n',
+        r'^class (\w+)\(TypedDict\):\n(?!    """)',
+        lambda match: f'{match[0]}    """{describe(match[1])}"""\n',
         documented,
         flags=re.MULTILINE,
     )
+
+
+def _describe_use(name: str, code: str) -> str:
+    """Return a sentence that names a property whose value has the type ``name`` in the generated code."""
+    owner, uses = "", []
+    for line in code.splitlines():
+        if found := re.match(r"class (\w+)\(|(\w+) = TypedDict\(", line):
+            owner = found[1] or found[2]
+        elif found := re.fullmatch(rf"\s+['\"]?(\w+)['\"]?: ([\w\[\] |,]*\b{name}\b[\w\[\] |,]*)", line):
+            uses.append((found[1], owner, "Element" if f"list[{name}]" in found[2] else "Value"))
+    if not uses:
+        return f"JSON value ``{name}`` in requests or replies."
+    member, model, role = uses[0]
+    return f"{role} of the property ``{member}``{' of' if len(uses) == 1 else ', for example of'} ``{model}``."
 
 
 def _format_code(text: str) -> str:
@@ -105,9 +120,9 @@ def _run_command(command: list[str], text: str | None = None) -> str:
 
 
 def main(arguments: list[str]) -> int:
-    """Write ``oi.models``, or with ``--check`` compare it with the file.
+    """Write ``oi.models``, or with ``--check`` compare the generated code with the file.
 
-    Return 0, 1 if they differ, or 2 if the generator fails.
+    Return 0 for success, 1 if code and file differ with ``--check``, or 2 if the generator fails.
     """
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("document", nargs="?", type=Path, help="OpenAPI document, JSON")

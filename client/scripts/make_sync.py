@@ -34,9 +34,9 @@ def convert_module(text: str) -> str:
 
 
 def main(arguments: list[str]) -> int:
-    """Write the modules of ``oi._sync``, or with ``--check`` compare them with the files.
+    """Write the modules of ``oi._sync``, or with ``--check`` compare the derived code with the files.
 
-    Return 1 if a compared file differs.
+    Return 1 if a file differs with ``--check``, else 0.
     """
     stale = []
     for path in sorted(SOURCE.glob("*.py")):

@@ -65,7 +65,7 @@ def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeServer:
         monkeypatch.delenv(name, raising=False)
     made = FakeServer()
     for module in (stored_grant, browser_login):
-        monkeypatch.setattr(module, "open_client", lambda _url: open_oauth_client(made))
+        monkeypatch.setattr(module, "open_http_client", lambda _url: open_oauth_client(made))
     return made
 
 

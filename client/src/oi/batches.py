@@ -9,7 +9,7 @@ from oi.json_text import encode_json, split_pointer
 MAX_MESSAGES = 5_000
 """Maximum number of messages in one request."""
 MAX_BYTES = 4 * 1024 * 1024
-"""Maximum size of a batch; a single larger message is a batch of its own."""
+"""Maximum size of a batch in bytes; a single larger message is a batch of its own."""
 
 
 MESSAGE_ID_POINTER = "/messageId"
@@ -17,10 +17,10 @@ MESSAGE_ID_POINTER = "/messageId"
 
 
 def add_message_id(message: Mapping[str, Any], pointer: str = MESSAGE_ID_POINTER) -> dict[str, Any]:
-    """Return a copy of a message that has an id, by which the service recognises a message that is sent again.
+    """Return a copy of a message with an id, by which the service recognises a message that is sent again.
 
-    An object whose only property is an array of objects is returned unchanged, because it is not a message: the service
-    then rejects it with an explanation.
+    An object whose only property is an array of objects gets no id, because it is not a message but a wrapped list of
+    messages; the service rejects it with an explanation.
 
     Args:
         message: the message; if it has an id already, even an invalid one, the id is not changed.
@@ -43,6 +43,7 @@ def add_message_id(message: Mapping[str, Any], pointer: str = MESSAGE_ID_POINTER
 
 
 def _is_wrapped_list(message: Mapping[str, Any]) -> bool:
+    """Return whether the only property of an object is an array of objects, such as ``{"messages": [{}, {}]}``."""
     values = list(message.values())
     is_array = len(values) == 1 and isinstance(values[0], list) and bool(values[0])
     return is_array and all(isinstance(each, Mapping) for each in values[0])

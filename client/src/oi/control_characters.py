@@ -3,7 +3,7 @@
 import re
 
 INVISIBLE = r"\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff"
-"""Characters for a set of a regular expression: invisible ones that are not escaped in JSON."""
+"""Invisible characters that JSON does not escape, as the content of a set ``[...]`` in a regular expression."""
 _CONTROLS = re.compile(rf"[\x00-\x1f{INVISIBLE}]")
 _CONTROLS_IN_TEXT = re.compile(rf"[\x00-\x08\x0b-\x1f{INVISIBLE}]")
 

@@ -23,7 +23,7 @@ class Token:
     expires_at: float | None = None
 
     def is_fresh(self, now: float) -> bool:
-        """Return whether the token is still valid long enough for a request at this time (seconds since 1970)."""
+        """Return whether the token is valid for at least another minute; ``now`` is the time in seconds since 1970."""
         return self.expires_at is None or now < self.expires_at - RENEW_SECONDS
 
 

@@ -19,8 +19,9 @@ class ApiError(Exception):
         trace_id: id under which the service logged the request; empty if unknown.
         problem: the whole body of the reply (RFC 9457).
         retry_after: seconds to wait before another attempt; None if the service named no time.
-        accepted: number of telemetry messages of the same call that the service has accepted before the error.
-        is_outcome_unknown: True if the connection was lost during the request, and a change may have been made.
+        accepted: number of telemetry messages that the service accepted before the error, in the same call.
+        is_outcome_unknown: True if the connection was lost during the request, so that the service may have made the
+            requested change.
     """
 
     accepted = 0

@@ -72,7 +72,7 @@ def split_pointer(pointer: str) -> list[str]:
 def resolve_pointer_part(container: Any, part: str, missing: Any = None) -> Any:
     """Return the value in an object or array to which one part of a JSON pointer refers.
 
-    Return ``missing`` if there is none.
+    Return ``missing`` if the container has no such value, or is neither an object nor an array.
     """
     if isinstance(container, Mapping):
         return container.get(part, missing)

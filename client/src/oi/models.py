@@ -71,19 +71,19 @@ AdHocBody = TypedDict(
 
 
 AlertEventDataSeverity: TypeAlias = Literal["info", "warning", "critical"]
-"""Values of ``AlertEventDataSeverity``."""
+"""Value of the property ``severity`` of ``AlertEventData``."""
 
 
 GroupByItem: TypeAlias = str
-"""Values of ``GroupByItem``."""
+"""Element of the property ``groupBy`` of ``AlertRuleBody``."""
 
 
 Connection: TypeAlias = str
-"""Values of ``Connection``."""
+"""Element of the property ``connections``, for example of ``NewKeyBody``."""
 
 
 AlertRuleDefinitionState: TypeAlias = Literal["ok", "pending", "firing", "error"]
-"""Values of ``AlertRuleDefinitionState``."""
+"""Value of the property ``state`` of ``AlertRuleDefinition``."""
 
 
 AlertState: TypeAlias = Literal["pending", "firing", "resolved"]
@@ -97,7 +97,7 @@ class Alive(TypedDict):
 
 
 AmendmentEventDataStatus: TypeAlias = Literal["pending", "approved", "rejected"]
-"""Values of ``AmendmentEventDataStatus``."""
+"""Value of the property ``status`` of ``AmendmentEventData``."""
 
 
 AmendmentState: TypeAlias = Literal["pending", "approved", "rejected"]
@@ -105,11 +105,11 @@ AmendmentState: TypeAlias = Literal["pending", "approved", "rejected"]
 
 
 AmendmentStatus: TypeAlias = Literal["pending", "approved"]
-"""Values of ``AmendmentStatus``."""
+"""Value of the property ``Status`` of ``Amendment``."""
 
 
 ApiVersion: TypeAlias = Literal["2026-12-01"]
-"""Values of ``ApiVersion``."""
+"""JSON value ``ApiVersion`` in requests or replies."""
 
 
 class Signature(TypedDict):
@@ -153,7 +153,7 @@ class AuditEvent(TypedDict):
 
 
 AuditScopeLastVerdict: TypeAlias = Literal["valid", "broken"]
-"""Values of ``AuditScopeLastVerdict``."""
+"""Value of the property ``lastVerdict`` of ``AuditScope``."""
 
 
 class BrokenChainEventData(TypedDict):
@@ -239,15 +239,15 @@ class ClientDescription(TypedDict):
 
 
 ConnectionDefinitionStatus: TypeAlias = Literal["CONNECTED", "CONNECTING", "DISCONNECTED", "ERROR"]
-"""Values of ``ConnectionDefinitionStatus``."""
+"""Value of the property ``status`` of ``ConnectionDefinition``."""
 
 
 ConnectionEventDataAfter: TypeAlias = Literal["CONNECTING", "CONNECTED", "DISCONNECTED", "ERROR"]
-"""Values of ``ConnectionEventDataAfter``."""
+"""Value of the property ``after`` of ``ConnectionEventData``."""
 
 
 ConnectionEventDataBefore: TypeAlias = Literal["CONNECTING", "CONNECTED", "DISCONNECTED", "ERROR"]
-"""Values of ``ConnectionEventDataBefore``."""
+"""Value of the property ``before`` of ``ConnectionEventData``."""
 
 
 class ConnectionStatistics(TypedDict):
@@ -270,7 +270,7 @@ ConsistencyProof = TypedDict(
         "hashes": list[str],
     },
 )
-"""Values of ``ConsistencyProof``."""
+"""JSON value ``ConsistencyProof`` in requests or replies."""
 
 
 class ConstantVariable(TypedDict):
@@ -318,11 +318,11 @@ DateRange = TypedDict(
 
 
 ResourceItem: TypeAlias = str
-"""Values of ``ResourceItem``."""
+"""Element of the property ``resource``, for example of ``DecisionBody``."""
 
 
 Scope: TypeAlias = str
-"""Values of ``Scope``."""
+"""Element of the property ``scopes`` of ``DecisionBody``."""
 
 
 class DecisionBody(TypedDict):
@@ -368,7 +368,7 @@ DeliveryStatus: TypeAlias = Literal["pending", "delivered", "failed"]
 
 
 Description: TypeAlias = str
-"""Values of ``Description``."""
+"""Value of the property ``description``, for example of ``WebhookBody``."""
 
 
 class DocumentWarning(TypedDict):
@@ -381,7 +381,7 @@ class DocumentWarning(TypedDict):
 
 
 DownloadEventDataStatus: TypeAlias = Literal["completed", "failed"]
-"""Values of ``DownloadEventDataStatus``."""
+"""Value of the property ``status`` of ``DownloadEventData``."""
 
 
 class DownloadFile(TypedDict):
@@ -427,7 +427,7 @@ class GraphQLReply(TypedDict):
 
 
 IdentityVia: TypeAlias = Literal["apiKey", "jwt", "entra"]
-"""Values of ``IdentityVia``."""
+"""Value of the property ``via`` of ``Identity``."""
 
 
 ImportFormat: TypeAlias = Literal["csv", "ndjson", "parquet"]
@@ -435,7 +435,7 @@ ImportFormat: TypeAlias = Literal["csv", "ndjson", "parquet"]
 
 
 ImportMappingReplyDecimal: TypeAlias = Literal[".", ","]
-"""Values of ``ImportMappingReplyDecimal``."""
+"""Value of the property ``decimal`` of ``ImportMappingReply``."""
 
 
 class ImportProgress(TypedDict):
@@ -537,19 +537,19 @@ class ListedSignatures(TypedDict):
 
 
 Lookup: TypeAlias = str
-"""Values of ``Lookup``."""
+"""JSON value ``Lookup`` in requests or replies."""
 
 
 Lookups: TypeAlias = list[Lookup]
-"""Values of ``Lookups``."""
+"""Value of the property ``surfaces``, for example of ``FilterBody``."""
 
 
 Column: TypeAlias = str
-"""Values of ``Column``."""
+"""Element of the property ``columns`` of ``MappingBody``."""
 
 
 MappingBodyDecimal: TypeAlias = Literal[".", ","]
-"""Values of ``MappingBodyDecimal``."""
+"""Value of the property ``decimal`` of ``MappingBody``."""
 
 
 MessageFormat: TypeAlias = Literal["standard", "teams", "slack"]
@@ -579,7 +579,7 @@ class NewKey(TypedDict):
 
 
 Device: TypeAlias = str
-"""Values of ``Device``."""
+"""Element of the property ``devices``, for example of ``NewKeyBody``."""
 
 
 class NewKeyBody(TypedDict):
@@ -670,7 +670,7 @@ class Progress(TypedDict):
 
 
 ReasonCategory: TypeAlias = str
-"""Values of ``ReasonCategory``."""
+"""Element of the property ``reasonCategories`` of ``ProvenancePolicy``."""
 
 
 class ProvenancePolicy(TypedDict):
@@ -969,7 +969,7 @@ SignalType: TypeAlias = Literal["real", "long", "bool", "string", "datetime"]
 
 
 Meaning: TypeAlias = str
-"""Values of ``Meaning``."""
+"""Element of the property ``meanings`` of ``SignaturePolicy``."""
 
 
 SignatureRequirement: TypeAlias = Literal["off", "required"]
@@ -1096,7 +1096,7 @@ class TelemetryPolicy(TypedDict):
 
 
 Text: TypeAlias = str
-"""Values of ``Text``."""
+"""Value of the property ``EntityType``, for example of ``AmendmentBody``."""
 
 
 Tier: TypeAlias = Literal["free", "pro", "enterprise"]
@@ -1118,11 +1118,11 @@ class TokenReply(TypedDict):
 
 
 TransitionMeaning: TypeAlias = Literal["approval", "rejection"]
-"""Values of ``TransitionMeaning``."""
+"""Value of the property ``Meaning`` of ``Transition``."""
 
 
 TransitionStatus: TypeAlias = Literal["approved", "rejected"]
-"""Values of ``TransitionStatus``."""
+"""Value of the property ``Status`` of ``Transition``."""
 
 
 class TrialAlert(TypedDict):
@@ -1212,7 +1212,7 @@ class WarmQueryEventData(TypedDict):
 
 
 WebhookDeliveryStatus: TypeAlias = Literal["pending", "delivered", "failed"]
-"""Values of ``WebhookDeliveryStatus``."""
+"""Value of the property ``status`` of ``WebhookDelivery``."""
 
 
 WebhookEventType: TypeAlias = Literal[
@@ -1255,7 +1255,7 @@ class WebhookFilter(TypedDict):
 
 
 WebhookFormat: TypeAlias = Literal["standard", "teams", "slack"]
-"""Values of ``WebhookFormat``."""
+"""Value of the property ``format`` of ``Webhook``."""
 
 
 class WebhookTestEventData(TypedDict):
@@ -1266,7 +1266,7 @@ class WebhookTestEventData(TypedDict):
 
 
 WebhookWithSecretFormat: TypeAlias = Literal["standard", "teams", "slack"]
-"""Values of ``WebhookWithSecretFormat``."""
+"""Value of the property ``format`` of ``WebhookWithSecret``."""
 
 
 class WorkspacePlan(TypedDict):
@@ -1292,7 +1292,7 @@ WritableTarget: TypeAlias = Literal["PlatformConfig", "AccessControl", "DomainEv
 
 
 class Error(TypedDict):
-    """Object within another model."""
+    """Element of the property ``errors`` of ``Problem``."""
 
     field: str
     message: str
@@ -2021,7 +2021,7 @@ class RemappingBody(TypedDict):
 
 
 Severities: TypeAlias = list[Severity]
-"""Values of ``Severities``."""
+"""Value of the property ``severities`` of ``FilterBody``."""
 
 
 class SignalDefinition(TypedDict):
@@ -2080,7 +2080,7 @@ Variables: TypeAlias = (
     | ChoiceVariable
     | CounterVariable
 )
-"""Values of ``Variables``."""
+"""Element of the property ``variables`` of ``Simulator``."""
 
 
 class Simulator(TypedDict):
@@ -2204,7 +2204,7 @@ class WorkspaceDescription(TypedDict):
 
 
 AmendmentRecord: TypeAlias = Amendment | Transition
-"""Values of ``AmendmentRecord``."""
+"""JSON value ``AmendmentRecord`` in requests or replies."""
 
 
 class AuditBundle(TypedDict):
@@ -2251,7 +2251,7 @@ class BundleBody(TypedDict):
 
 
 ChainRecord: TypeAlias = AuditEvent | Amendment | Transition
-"""Values of ``ChainRecord``."""
+"""JSON value ``ChainRecord`` in requests or replies."""
 
 
 class ConnectionBody(TypedDict):

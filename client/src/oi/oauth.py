@@ -100,7 +100,7 @@ def build_challenge(verifier: str) -> str:
     return urlsafe_b64encode(hashlib.sha256(verifier.encode()).digest()).rstrip(b"=").decode()
 
 
-def open_client(url: str) -> httpx.Client:
+def open_http_client(url: str) -> httpx.Client:
     """Open an HTTP client for the functions of this module; it follows no redirects."""
     return httpx.Client(base_url=url, timeout=_TIMEOUT_SECONDS)
 
@@ -109,11 +109,11 @@ def request_server_metadata(client: httpx.Client, url: str) -> AuthorizationServ
     """Request the OAuth metadata of a service, and return the URLs of its authorization server.
 
     Args:
-        client: HTTP client from :func:`open_client`.
+        client: HTTP client from :func:`open_http_client`.
         url: address of the service.
 
     Raises:
-        SignInError: the metadata states another address of the service, which is possibly an impostor.
+        SignInError: the metadata states another address than ``url``, so the service is possibly an impostor.
         ApiError: the service has no authorization server, or cannot be reached.
     """
     server = _parse_metadata(_send_request(client, "GET", _METADATA))
@@ -142,7 +142,7 @@ def _parse_metadata(response: httpx.Response) -> AuthorizationServer:
         raise ApiError(response.status_code, "", detail) from None
 
 
-def check_client(client: httpx.Client, server: AuthorizationServer, request: AuthorizationRequest) -> None:
+def check_oauth_client_exists(client: httpx.Client, server: AuthorizationServer, request: AuthorizationRequest) -> None:
     """Check that the service knows the OAuth client of an authorization request, before the browser is opened.
 
     Raises:
@@ -225,6 +225,7 @@ def _send_request(
 def _send_unchecked_request(
     client: httpx.Client, method: str, url: str, form_fields: Mapping[str, str] | None = None
 ) -> httpx.Response:
+    """Send a request and return the reply, even if its status reports an error."""
     try:
         return client.request(method, url, data=form_fields)
     except httpx.RequestError as error:

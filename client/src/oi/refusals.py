@@ -37,8 +37,9 @@ class Refusal:
     Attributes:
         action: action that the sender must take.
         text: explanation of the error for the log.
-        lines: reasons for the rejection by line number of the batch, from 1; only for ``REJECT_LINES``.
-        concerns_device: whether a reason applies to all messages of the same device.
+        lines: reasons for the rejection of single messages, by line number in the batch, from 1; only for
+            ``REJECT_LINES``.
+        concerns_device: True if the reason for a message applies to all messages of the same device.
     """
 
     action: Action
@@ -47,7 +48,9 @@ class Refusal:
     concerns_device: bool = False
 
     def map_rejected_lines_to_reasons(self, lines: Sequence[bytes]) -> dict[int, str]:
-        """Return the reasons for all lines of a batch that must be rejected, by line number.
+        """Return the reasons for all messages of a batch that must be rejected, by line number from 1.
+
+        ``lines`` contains the messages of the batch as NDJSON lines.
 
         If a device is not allowed, the service reports only the first message of this device. The result contains all
         messages of the device, so that they are not sent again one by one.

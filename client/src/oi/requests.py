@@ -17,10 +17,10 @@ _REPEATED = frozenset({429, 503})
 _ROUTE_NOT_FOUND = "ROUTE_NOT_FOUND"
 _READING = frozenset({"GET", "HEAD"})
 _CERTAIN = frozenset({413, 415, 428})
-"""Statuses of replies to every attempt of the same request."""
+"""HTTP statuses of errors that depend only on the request itself, so that every attempt gets the same reply."""
 _BAD_REQUEST, _SERVER_ERRORS = 400, 500
 _UNRECOGNISED = frozenset({401, 403, 429})
-"""Statuses of errors before the service compares the Idempotency-Key with those of earlier requests."""
+"""HTTP statuses of errors that the service reports before it compares the Idempotency-Key with earlier requests."""
 _UNSENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.ProxyError, httpx.UnsupportedProtocol)
 _REDIRECTS, _ERRORS = 300, 400
 
@@ -31,7 +31,7 @@ def build_headers(token: str, headers: Mapping[str, str] | None, *, is_append: b
     Args:
         token: JWT or API key; empty for none.
         headers: further headers of the request.
-        is_append: whether a repetition would create something twice; the request then gets an ``Idempotency-Key``, by
+        is_append: True if a repetition would create something twice; the request then gets an ``Idempotency-Key``, by
             which the service recognises a repetition.
     """
     built = dict(headers or {})
@@ -77,8 +77,8 @@ def is_unsent(cause: httpx.RequestError) -> bool:
 def interpret_error_after_lost_reply(method: str, headers: Mapping[str, str], error: ApiError) -> ApiError | None:
     """Convert the error of a request's last attempt, because the reply to an earlier attempt was lost.
 
-    The earlier attempt may have made the change that the request demands, and so caused the error: if the ETag no
-    longer matches, this attempt or another caller changed the item.
+    The earlier attempt may have made the requested change, and so caused the error. For example, if the ETag no longer
+    matches, either the earlier attempt or another caller changed the item.
 
     Args:
         method: HTTP method of the request.
@@ -90,7 +90,7 @@ def interpret_error_after_lost_reply(method: str, headers: Mapping[str, str], er
         can have made the change. Else an `UnreachableError`, because the client does not know whether the change was
         made.
     """
-    if _is_certain(method, error):
+    if _is_change_ruled_out(method, error):
         return error
     is_missing = isinstance(error, NotFoundError) and error.code not in {"", _ROUTE_NOT_FOUND}
     # With a condition, the first attempt may have been refused, and another caller may have deleted the item.
@@ -109,7 +109,7 @@ def interpret_error_after_lost_reply(method: str, headers: Mapping[str, str], er
     return unknown
 
 
-def _is_certain(method: str, error: ApiError) -> bool:
+def _is_change_ruled_out(method: str, error: ApiError) -> bool:
     """Return whether an error of the last attempt shows that no attempt made the change."""
     if method in {"PUT", "DELETE"}:
         # The body of a PUT can contain properties that the service sets, such as `etag`. After the change they are not

@@ -46,7 +46,7 @@ class QueryResult:
         columns: columns in the order of the query.
         rows: rows as dictionaries of values by column name.
         governance: approval of the query.
-        truncated: whether further rows were omitted because of the limit.
+        truncated: True if the query has further rows, which were omitted because of the limit.
     """
 
     query: str

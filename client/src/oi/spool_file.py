@@ -24,7 +24,7 @@ class RefusedMessage:
         id: number of the message in the spool file.
         lookup: short name of the data connection.
         message: the message, with the id that the client has added.
-        reason: the service's description of the fault.
+        reason: the service's description of the error in the message.
     """
 
     id: int
@@ -59,10 +59,10 @@ class SpoolFile:
             )
 
     def read(self, limit: int, excluded_lookups: Collection[str] = ()) -> tuple[str, list[tuple[int, bytes]]]:
-        """Return the oldest messages of one connection, which is the connection of the oldest stored message.
+        """Return the oldest messages of the connection to which the oldest stored message belongs.
 
-        The result is the connection's short name, and pairs of row id and message, oldest first; both are empty if no
-        message is stored.
+        The result is the short name of the connection, and pairs of row id and message (NDJSON line), oldest first.
+        Both are empty if no message is stored.
 
         Args:
             limit: maximum number of messages.
@@ -89,7 +89,7 @@ class SpoolFile:
         """Mark messages as refused by the service, so that they are not sent again.
 
         Args:
-            reasons: the service's descriptions of the faults by row ids of the messages.
+            reasons: the service's description of the error in each message, by row id of the message.
         """
         copy = "INSERT INTO refused (lookup, line, reason) SELECT lookup, line, ? FROM message WHERE id = ?"
         with self._open_transaction():

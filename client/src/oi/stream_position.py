@@ -6,9 +6,9 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 _REMEMBERED = 50_000
-"""Number of messages that are compared after a reconnection."""
+"""Number of messages whose ids are remembered, to recognise a message that is received again after a reconnection."""
 _OVERLAP = timedelta(seconds=60)
-"""Messages measured up to this time before the newest one can arrive after it."""
+"""The stream continues this much earlier, because a message can arrive after a message that was measured later."""
 
 
 class StreamPosition:

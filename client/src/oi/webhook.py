@@ -11,7 +11,7 @@ from typing import Any
 from oi.errors import WebhookError
 
 TOLERANCE_SECONDS = 300
-"""Maximum difference between the timestamp of a request and the clock."""
+"""Maximum difference in seconds between the timestamp of a request and the current time."""
 _PREFIX = "whsec_"
 _LEAST_SECRET_BYTES = 24
 """Minimum length of a secret by Standard Webhooks."""

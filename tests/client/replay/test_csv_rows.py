@@ -44,7 +44,7 @@ def test_message_ids_of_a_replay_equal_those_of_an_import(tmp_path: Path) -> Non
     """A row has the same message id in a replay and in an import, so that it is stored once if both send it."""
     (row,) = CsvFile(_write_file(tmp_path, f"timestamp,a,b\n{TIME},1.50,x\n"), RIG, device="d").read_rows()
     moment = datetime(2026, 1, 5, 8, tzinfo=UTC)
-    assert row.content == derive_message_id("rig", "d", moment, {"b": "x", "a": 1.5})
+    assert row.content_id == derive_message_id("rig", "d", moment, {"b": "x", "a": 1.5})
 
 
 def _write_file(folder: Path, text: str, name: str = "rig.csv") -> Path:
@@ -195,7 +195,7 @@ def test_row_metadata_is_at_the_pointers_of_the_connection(
     path = _write_file(tmp_path_factory.getbasetemp(), f"t,x,deviceId\n{moment.isoformat()},1,d\n")
     (row,) = CsvFile(path, target, time_column="t").read_rows()
     (message,) = parse_messages(json.loads(row.message), layout_from_source(Source.model_validate(source)))
-    assert (message.timestamp, message.message_id, message.device_id) == (moment, row.content, "d")
+    assert (message.timestamp, message.message_id, message.device_id) == (moment, row.content_id, "d")
     assert json.loads(message.payload) == {"head": {}, "x": 1}
 
 

@@ -9,7 +9,7 @@ from oi.requests import parse_json_reply
 
 
 class AsyncDocuments:
-    """JSON documents of one table."""
+    """Reads and changes the JSON documents of one table (Cosmos DB container)."""
 
     def __init__(self, transport: AsyncTransport, store: str, database: str, table: str) -> None:
         self._transport = transport
@@ -80,7 +80,16 @@ class AsyncDocuments:
         return replaced
 
     async def delete(self, document_id: str, *, partition_key: str | None = None, etag: str | None = None) -> None:
-        """Delete a document; for the arguments see :meth:`read`, and for `etag` see :meth:`replace`."""
+        """Delete a document of the table.
+
+        Args:
+            document_id: id of the document.
+            partition_key: partition key of the document; required unless the table is partitioned by ``/id``.
+            etag: delete the document only if the stored version still has this ETag.
+
+        Raises:
+            PreconditionFailedError: the stored document no longer has this ETag, because it was changed.
+        """
         await self._transport.request(
             "DELETE",
             self._build_path(document_id),

@@ -19,7 +19,7 @@ _POLL_SECONDS = 1.0
 
 
 class AsyncDownloads:
-    """Starts downloads of stored telemetry for the caller."""
+    """Starts downloads: jobs of the service that convert the stored telemetry of a time range to files."""
 
     def __init__(self, transport: AsyncTransport) -> None:
         self._transport = transport
@@ -62,7 +62,7 @@ class AsyncDownloads:
 
 
 class AsyncDownload:
-    """Download that the service has started.
+    """Download job that the service has started.
 
     Attributes:
         job: last known state of the download job, as the service returned it.
@@ -102,7 +102,7 @@ class AsyncDownload:
         await self._transport.request("DELETE", f"{_ROUTE}/{self.job['downloadId']}")
 
     async def save(self, folder: Path | str) -> list[Path]:
-        """Wait until the download job has completed, and save its files; return the paths of the files.
+        """Wait until the download job has completed, and save its files; return the paths of the saved files.
 
         A file gets its final name only after its SHA-256 has been verified.
 

@@ -57,8 +57,8 @@ class AsyncItems:
             create_only: create a new item; raise an error if an item with this key exists.
 
         Raises:
-            PreconditionFailedError: the stored item no longer has this ETag, or the item exists already
-                (`create_only`).
+            PreconditionFailedError: the stored item no longer has the ETag `etag`, or `create_only` is set and the item
+                exists already.
         """
         headers = {} if etag is None else {"If-Match": etag}
         if create_only:
@@ -171,11 +171,16 @@ class AsyncWebhooks:
         return await self._post_action(webhook_id, "rotate-secret")
 
     async def test(self, webhook_id: str) -> dict[str, Any]:
-        """Send the event ``webhook.test`` to a webhook; return the delivery."""
+        """Send the event ``webhook.test`` to a webhook; return the event's delivery, which may still be waiting."""
         return await self._post_action(webhook_id, "test")
 
     async def deliveries(self, webhook_id: str, *, status: str | None = None) -> Sequence["WebhookDelivery"]:
-        """Return the newest deliveries (sent or waiting events) of a webhook, with all attempts to send them."""
+        """Return the newest deliveries (sent or waiting events) of a webhook, each with all attempts to send its event.
+
+        Args:
+            webhook_id: id of the webhook.
+            status: return only deliveries with this status: ``pending``, ``delivered`` or ``failed``.
+        """
         path = f"{_WEBHOOKS}/{quote(webhook_id, safe='')}/deliveries"
         found: Sequence[WebhookDelivery] = (await self._transport.get_json(path, {"status": status}))["deliveries"]
         return found

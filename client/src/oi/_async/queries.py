@@ -78,9 +78,7 @@ class AsyncQueries:
     async def run_raw(
         self, lookup: str, media_type: str, query: Mapping[str, Any] | None = None
     ) -> tuple[bytes, Mapping[str, str]]:
-        """Execute a warm query.
-
-        Return the body and the headers of the reply in a chosen media type, such as ``text/csv``.
+        """Execute an approved warm query; return the body and the headers of the reply in a chosen media type.
 
         Args:
             lookup: short name of the query in URLs, or its API path.
@@ -196,7 +194,15 @@ def build_parameters(
     end: datetime | str | None,
     limit: int | None,
 ) -> dict[str, Any]:
-    """Build the parameters of a query's execution, for a URL or a JSON body; values that are None are left out."""
+    """Build the parameters with which a query is executed, for the URL or the JSON body of the request.
+
+    Args:
+        parameters: values of the query's own parameters, by name; None for no values.
+        time_range: ISO 8601 duration of a time range that ends now; None for none.
+        start: start of the time range; None for none.
+        end: end of the time range; None for none.
+        limit: maximum number of rows; None for the default of the service.
+    """
     built: dict[str, Any] = {f"p.{name}": _format_parameter(value) for name, value in (parameters or {}).items()}
     named = {"timeRange": time_range, "from": format_instant(start), "to": format_instant(end), "limit": limit}
     return {**built, **{name: value for name, value in named.items() if value is not None}}

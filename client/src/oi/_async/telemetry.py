@@ -29,7 +29,7 @@ class AsyncTelemetry:
         *,
         message_id_pointer: str = MESSAGE_ID_POINTER,
     ) -> int:
-        """Send messages of a data connection in batches; return the number of messages.
+        """Send messages of a data connection in batches; return the number of messages that the service accepted.
 
         A message without an id gets one, so that the service stores the message once even if a request is repeated.
 
@@ -58,9 +58,11 @@ class AsyncTelemetry:
         return accepted
 
     async def send_lines(self, lookup: str, lines: Iterable[bytes]) -> int:
-        """Send one batch of messages as NDJSON lines; return the number of messages.
+        """Send one batch of messages of a data connection; return the number of messages that the service accepted.
 
-        Each message needs a ``messageId``.
+        Args:
+            lookup: short name of the connection in URLs.
+            lines: messages as NDJSON lines; each message needs an id, so that a repeated request stores it only once.
         """
         content = b"".join(lines)
         path = f"/oi-api/telemetry/{quote(lookup, safe='')}"
@@ -159,7 +161,7 @@ class AsyncSpool:
     def _store_refusals(self, lookup: str, rows: list[tuple[int, bytes]], error: ApiError) -> bool:
         """Mark as refused the messages that an error reply names.
 
-        Return False if the service refuses the whole connection.
+        Return False if the error names no message, so that the service refuses all messages of the connection.
 
         Raises:
             ApiError: the same error, if the batch must be sent again later or with another API key.

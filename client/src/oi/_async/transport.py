@@ -55,7 +55,7 @@ class AsyncTransport:
             raise ValueError("exactly one of the arguments `key` and `token` is required")
         for credential in (key, token):
             if isinstance(credential, str):
-                # An error of the HTTP library would print it.
+                # An error of the HTTP library would print the credential.
                 check_credential(credential)
         self.url = url.rstrip("/")
         try:
@@ -79,7 +79,9 @@ class AsyncTransport:
         return self._key is not None
 
     async def get_token(self, *, renew: bool = False) -> str:
-        """Return the given access token, or one for the API key that is valid for at least another minute.
+        """Return the access token that was passed to the client, or a token for the API key.
+
+        A token for the API key is valid for at least another minute.
 
         Args:
             renew: whether to request a new token for the API key even if the current one has not expired.
@@ -122,7 +124,8 @@ class AsyncTransport:
             json: JSON body.
             content: body that is not JSON, as bytes.
             headers: further request headers.
-            appends: whether a repetition would create something twice; the request then gets an ``Idempotency-Key``.
+            appends: True if a repetition would create something twice; the request then gets an ``Idempotency-Key``, by
+                which the service recognises a repetition.
 
         Raises:
             UnreachableError: the service cannot be reached, or the connection was lost and the change may have been
@@ -169,7 +172,7 @@ class AsyncTransport:
             raise UnreachableError(f"{self.url} does not respond: {error}") from error
 
     async def _send_with_token(self, method: str, path: str, **options: Any) -> httpx.Response:
-        """Send a request with the access token; if the service rejects the token, repeat it with a new token."""
+        """Send a request with the access token; if the service rejects the token, send it again with a new token."""
         token = await self.get_token()
         try:
             return await self._send_with_retries(method, path, token, **options)

@@ -90,7 +90,10 @@ class AsyncWorkspace:
         return identity
 
     async def get_token(self) -> str:
-        """Return the given access token, or one for the API key that is valid for at least another minute."""
+        """Return the access token that was passed to the client, or a token for the API key.
+
+        A token for the API key is valid for at least another minute.
+        """
         return await self._transport.get_token()
 
     async def request(self, method: str, path: str, **options: Any) -> Any:

@@ -21,7 +21,7 @@ class AuditPage:
 
     Attributes:
         records: records, newest first.
-        has_more: whether further records match the query.
+        has_more: whether further records match the query, which this page does not contain.
         target: name of the container whose audit chain was read.
     """
 
@@ -190,7 +190,11 @@ class Audit:
         return proof
 
     def scopes(self, *, target: str | None = None) -> Sequence["AuditScope"]:
-        """Return all audit chains with their record counts and the results of their last verifications."""
+        """Return all audit chains, each with the number of its records and the result of its last verification.
+
+        Args:
+            target: name of the container whose chains are returned; all containers if omitted.
+        """
         found: list[AuditScope] = []
         cursor: str | None = None
         while True:

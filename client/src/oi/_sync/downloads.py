@@ -19,7 +19,7 @@ _POLL_SECONDS = 1.0
 
 
 class Downloads:
-    """Starts downloads of stored telemetry for the caller."""
+    """Starts downloads: jobs of the service that convert the stored telemetry of a time range to files."""
 
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
@@ -60,7 +60,7 @@ class Downloads:
 
 
 class Download:
-    """Download that the service has started.
+    """Download job that the service has started.
 
     Attributes:
         job: last known state of the download job, as the service returned it.
@@ -100,7 +100,7 @@ class Download:
         self._transport.request("DELETE", f"{_ROUTE}/{self.job['downloadId']}")
 
     def save(self, folder: Path | str) -> list[Path]:
-        """Wait until the download job has completed, and save its files; return the paths of the files.
+        """Wait until the download job has completed, and save its files; return the paths of the saved files.
 
         A file gets its final name only after its SHA-256 has been verified.
 

@@ -35,8 +35,7 @@ def stream_messages(
 ) -> Generator[dict[str, Any]]:
     """Yield new telemetry messages; after a lost network connection, continue with the messages that were missed.
 
-    Exception: a message that arrives during the interruption can be lost if it was measured more than a minute before
-    the newest message that was received.
+    A missed message is lost if it was measured more than a minute before the newest message that was received.
 
     Args:
         transport: sends the requests.

@@ -90,7 +90,10 @@ class Workspace:
         return identity
 
     def get_token(self) -> str:
-        """Return the given access token, or one for the API key that is valid for at least another minute."""
+        """Return the access token that was passed to the client, or a token for the API key.
+
+        A token for the API key is valid for at least another minute.
+        """
         return self._transport.get_token()
 
     def request(self, method: str, path: str, **options: Any) -> Any:

@@ -16,8 +16,8 @@ from oi.oauth import (
     AuthorizationRequest,
     AuthorizationServer,
     Grant,
-    check_client,
-    open_client,
+    check_oauth_client_exists,
+    open_http_client,
     redeem_code,
     request_server_metadata,
 )
@@ -43,11 +43,11 @@ def sign_in(url: str, client_id: str, scopes: Sequence[str], *, wait_seconds: fl
         SignInError: the user denied access, or did not decide in time.
         ApiError: the service does not know the OAuth client, or cannot be reached.
     """
-    with open_client(url) as client, _run_receiver() as receiver:
+    with open_http_client(url) as client, _run_receiver() as receiver:
         server = request_server_metadata(client, url)
         request = AuthorizationRequest(client_id, f"{receiver.url}{_PATH}", scopes)
         try:
-            check_client(client, server, request)
+            check_oauth_client_exists(client, server, request)
         except NotFoundError as error:
             error.add_note(_explain_missing_client(client_id))
             raise
@@ -99,11 +99,10 @@ class _Receiver:
         self._request, self._issuer = request, server.issuer
 
     def read_reply(self, address: str) -> Mapping[str, str] | None:
-        """Parse the authorization server's reply from the URL of a request.
+        """Parse the reply of the authorization server from the URL of a request; return its parameters by name.
 
-        Return None if the request is not the expected reply.
-
-        Other web pages can send requests to this port; such requests must not end the sign-in.
+        Return None if the request is not the expected reply: other web pages can send requests to this port, too, and
+        must not end the sign-in.
         """
         parts = urlsplit(address)
         members = {name: values[0] for name, values in parse_qs(parts.query).items() if len(values) == 1}

@@ -13,27 +13,34 @@ if TYPE_CHECKING:
 
 
 def _build_group(name: str, member: str, columns: Sequence[str], get: Callable[["Workspace"], "Items"]) -> click.Group:
-    """Build the commands list, show, put and delete for one kind of item, such as connections."""
+    """Build the commands list, show, put and delete for one kind of item, such as connections.
+
+    Args:
+        name: name of the group of commands.
+        member: name of the JSON property that contains the items in the output of ``list --json``.
+        columns: properties of an item that ``list`` shows as columns.
+        get: returns the part of the client that manages these items.
+    """
     group = click.Group(name, help=f"Show and change {'members' if name == 'team' else name}.")
 
-    @group.command("list", help="List them.")
+    @group.command("list", help=f"List all {'members' if name == 'team' else name}.")
     @add_json_option
     def list_items(as_json: bool) -> None:
         with open_workspace() as workspace:
             found = get(workspace).list()
         print_json({member: found}) if as_json else print_rows(found, columns)
 
-    @group.command("show", help="Show one as JSON.")
+    @group.command("show", help="Show the item with this id or lookup as JSON.")
     @click.argument("key")
     @add_json_option
     def show_item(key: str, as_json: bool) -> None:  # noqa: ARG001  the output is always JSON
         with open_workspace() as workspace:
             print_json(get(workspace).get(key)[0])
 
-    @group.command("put", help="Create or replace one by a JSON file.")
+    @group.command("put", help="Create or replace the item with this id or lookup from a JSON file.")
     @click.argument("key")
     @click.argument("file", type=JSON_FILE)
-    @click.option("--if-match", "etag", help="Only if it still has this ETag.")
+    @click.option("--if-match", "etag", help="Replace the item only if it still has this ETag.")
     @add_json_option
     def put_item(key: str, file: IO[str], etag: str | None, as_json: bool) -> None:
         definition = read_json(file)
@@ -41,9 +48,9 @@ def _build_group(name: str, member: str, columns: Sequence[str], get: Callable[[
             stored = get(workspace).put(key, definition, etag=etag)
         print_json(stored) if as_json else click.echo(f"{key} is stored")
 
-    @group.command("delete", help="Delete one.")
+    @group.command("delete", help="Delete the item with this id or lookup.")
     @click.argument("key")
-    @click.confirmation_option(prompt="Delete it?")
+    @click.confirmation_option(prompt="Delete the item?")
     @add_json_option
     def delete_item(key: str, as_json: bool) -> None:
         with open_workspace() as workspace:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 _BLOCKS = "▁▂▃▄▅▆▇█"
 _POINTS = 60
-"""Values of a device that the chart shows."""
+"""Number of values of each device that the chart shows."""
 
 
 class LiveTable:
@@ -24,7 +24,7 @@ class LiveTable:
 
     def add(self, message: "Mapping[str, Any]") -> None:
         """Add a telemetry message to the table, in place of the previous message of its device."""
-        self._newest[_get_device(message)] = message
+        self._newest[_get_connection_and_device(message)] = message
 
     def build(self) -> "Table":
         """Build the table with one row for each device, and one column for each field of the payloads."""
@@ -53,7 +53,7 @@ class LiveChart:
         self._fields |= message["Payload"].keys()
         value = message["Payload"].get(self._field)
         if isinstance(value, int | float) and not isinstance(value, bool):
-            self._values.setdefault(_get_device(message), deque(maxlen=_POINTS)).append(value)
+            self._values.setdefault(_get_connection_and_device(message), deque(maxlen=_POINTS)).append(value)
 
     def build(self) -> "Table":
         """Build the table with the lowest, highest and newest value of each device, and a chart of its values."""
@@ -79,7 +79,7 @@ def draw_blocks(values: "Sequence[float]") -> str:
     return "".join(_BLOCKS[round((value / 2 - low) / height * last)] for value in values)
 
 
-def _get_device(message: "Mapping[str, Any]") -> tuple[str, str]:
+def _get_connection_and_device(message: "Mapping[str, Any]") -> tuple[str, str]:
     """Return the pair of connection and device to which a telemetry message belongs."""
     return message["Metadata"]["ConnectionLookup"], message["Subject"]
 

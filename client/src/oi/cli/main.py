@@ -7,7 +7,7 @@ from importlib import import_module
 import click
 
 DONE, REFUSED, WRONG_USAGE, UNREACHABLE = 0, 1, 2, 3
-"""Exit codes: done; refused, not found or broken; wrong usage; service not reachable."""
+"""Exit codes: 0 done; 1 refused, not found or broken; 2 wrong usage; 3 service not reachable."""
 
 _COMMANDS = {
     "alerts": ("oi.cli.items", "List, acknowledge and configure alerts."),

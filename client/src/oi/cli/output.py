@@ -18,15 +18,15 @@ if TYPE_CHECKING:
 
 _CONTROLS_IN_JSON = re.compile(f"[{INVISIBLE}]")
 Command = TypeVar("Command", bound=Callable[..., Any])
-"""Function of a command, which decorators return with options."""
+"""Function that executes a command; a decorator that adds an option returns a function of the same type."""
 
 
 JSON_FILE = click.File("r", encoding="utf-8-sig")
-"""Type of a command-line argument that names a JSON file; editors on Windows begin such a file with a mark."""
+"""Type of an argument that names a JSON file; a byte order mark, which editors on Windows write, is skipped."""
 
 
 def add_json_option(command: Command) -> Command:
-    """Add the option ``--json`` to a command."""
+    """Add the option ``--json`` to a command (decorator)."""
     return click.option("as_json", "--json", is_flag=True, help="Print the JSON of the service.")(command)
 
 

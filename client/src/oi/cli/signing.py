@@ -15,12 +15,15 @@ Reply = TypeVar("Reply")
 """Reply of the service to a decision."""
 
 _SIGN_IN_AGAIN = frozenset({"REAUTHENTICATION_REQUIRED", "SIGNATURE_TOKEN_USED", "DELEGATED_TOKEN"})
-"""Codes of errors that the API key of the same person ends; tokens of ``oi login --browser`` are delegated."""
+"""Codes of errors after which the decision is sent again with the API key of the same person.
+
+Tokens of ``oi login --browser`` are delegated, and the service accepts no signatures with them.
+"""
 _MEANING = frozenset({"SIGNATURE_REQUIRED", "SIGNATURE_MEANING_INVALID"})
 
 
 def add_signature_options(command: Command) -> Command:
-    """Add the options ``--meaning`` and ``--statement`` to a command that approves or rejects something."""
+    """Add the options ``--meaning`` and ``--statement`` to a command that approves or rejects something (decorator)."""
     for option in (
         click.option("--statement", metavar="TEXT", help="Text that is stored with the signature."),
         click.option(

@@ -7,7 +7,7 @@ from oi.cli.stored_login import get_login_path, read_keyring, read_login, store_
 from oi.credentials import RENEW_SECONDS
 from oi.errors import SignInError
 from oi.file_lock import lock_file
-from oi.oauth import Grant, open_client, refresh_grant, request_server_metadata, revoke_grant
+from oi.oauth import Grant, open_http_client, refresh_grant, request_server_metadata, revoke_grant
 
 
 def store_grant(url: str, grant: Grant) -> str:
@@ -26,7 +26,7 @@ class StoredGrant:
     """Stored sign-in with the browser: an access token, and a refresh token that renews the access token."""
 
     def get_token(self) -> str:
-        """Return an access token that is valid for at least another minute; renew it if necessary.
+        """Return an access token that is valid for at least another minute; renew the stored token if necessary.
 
         Raises:
             SignInError: the sign-in has ended.
@@ -48,7 +48,7 @@ class StoredGrant:
             ApiError: the service rejects the request, or cannot be reached.
         """
         stored = read_login()
-        with open_client(stored["url"]) as client:
+        with open_http_client(stored["url"]) as client:
             revoke_grant(client, request_server_metadata(client, stored["url"]), _build_grant(stored))
 
 
@@ -61,7 +61,7 @@ def _renew_access_token(stored: dict[str, Any]) -> str:
         raise SignInError(0, "", "You have signed out. Run `oi login URL`.")
     url = stored["url"]
     try:
-        with open_client(url) as client:
+        with open_http_client(url) as client:
             grant = refresh_grant(client, request_server_metadata(client, url), _build_grant(stored))
     except SignInError as error:
         detail = f"The sign-in has ended: {error.detail} Run `oi login {url} --browser`."

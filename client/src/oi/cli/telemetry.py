@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 
 
 _CHUNK = 5_000
-"""Number of messages that are read before they are sent."""
+"""Number of messages that are read from the input before they are sent together."""
 _LINE = re.compile(r"\b[Ll]ine ([0-9]{1,6})\b")
 
 _Placed = tuple[str, dict[str, Any]]
-"""Message with its place in the input, such as ``line 7``."""
+"""Pair of a message's position in the input, such as ``line 7``, and the message."""
 
 
 @click.command("send")
@@ -112,15 +112,15 @@ def _read_messages(file: IO[str]) -> Iterator[_Placed]:
             raise click.UsageError(described) from None
     if isinstance(value, list):
         for number, each in enumerate(value, 1):
-            yield _check_message(each, f"element {number}")
+            yield _require_message(each, f"element {number}")
         return
-    yield _check_message(value, f"line {start}")
+    yield _require_message(value, f"line {start}")
     for number, line in lines:
         try:
             parsed = parse_json(line)
         except JsonTextError as error:
             raise click.UsageError(f"line {number}: {error}") from None
-        yield _check_message(parsed, f"line {number}")
+        yield _require_message(parsed, f"line {number}")
 
 
 def _is_json_message(line: str) -> bool:
@@ -130,7 +130,8 @@ def _is_json_message(line: str) -> bool:
         return False
 
 
-def _check_message(value: Any, position: str) -> _Placed:
+def _require_message(value: Any, position: str) -> _Placed:
+    """Return the pair of position and message; raise a UsageError if the value is not a JSON object."""
     if not isinstance(value, dict):
         raise click.UsageError(f"{position} is not a JSON object")
     try:

@@ -62,7 +62,7 @@ def show_webhook(webhook_id: str, as_json: bool) -> None:  # noqa: ARG001  the o
 @webhook_commands.command("put")
 @click.argument("webhook_id")
 @click.argument("file", type=JSON_FILE)
-@click.option("--if-match", "etag", help="Only if the webhook still has this ETag.")
+@click.option("--if-match", "etag", help="Replace the webhook only if it still has this ETag.")
 @add_json_option
 def put_webhook(webhook_id: str, file: IO[str], etag: str | None, as_json: bool) -> None:
     """Replace the definition of a webhook by a JSON file; its secret remains the same."""
@@ -84,7 +84,7 @@ def rotate_secret(webhook_id: str, as_json: bool) -> None:
 
 @webhook_commands.command("delete")
 @click.argument("webhook_id")
-@click.confirmation_option(prompt="Delete it?")
+@click.confirmation_option(prompt="Delete the webhook?")
 @add_json_option
 def delete_webhook(webhook_id: str, as_json: bool) -> None:
     """Delete a webhook."""

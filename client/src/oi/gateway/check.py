@@ -66,6 +66,7 @@ async def _request_key_identity(settings: GatewaySettings) -> dict[str, Any]:
 
 
 def _check_key(settings: GatewaySettings, identity: Mapping[str, Any], show: Callable[[str], None]) -> bool:
+    """Show what the API key may do; return whether it may send telemetry of all connections that ``routes`` name."""
     connections = identity.get("connections")
     show(f"The service {settings.service.url} accepts the key.")
     if _WRITE not in identity.get("accessRights", ()):
@@ -117,6 +118,7 @@ class _MessagePrinter:
             self.finished.set()
 
     def _describe_delivery(self, delivery: Delivery) -> str:
+        """Return the target and content of a message, or the reason why it is rejected; count rejected messages."""
         try:
             target = self._settings.routes.find_target(delivery.address)
             if target is None:

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from email.utils import parsedate_to_datetime
 
 TOLERATED_SECONDS = 60.0
-"""A larger difference to the service's clock is corrected: the service rejects times in the future."""
+"""A larger difference to the service's clock is corrected, because the service rejects times in the future."""
 
 
 class ReceiveClock:
@@ -45,7 +45,7 @@ class ReceiveClock:
         self._service_offset = seconds - self._monotonic()
 
     def get_clock_lead_seconds(self) -> float:
-        """Return the seconds by which this machine's clock is ahead of the service's clock; 0 if this is unknown."""
+        """Return the seconds by which the local clock is ahead of the service's clock; 0 before the first reply."""
         if self._service_offset is None:
             return 0.0
         return self._wall() - (self._monotonic() + self._service_offset)

@@ -1,7 +1,4 @@
-"""Storage of received messages in the spool file, in groups.
-
-The source then receives an acknowledgement of each message.
-"""
+"""Stores received messages in the spool file, in groups, and then acknowledges each message to the source."""
 
 import asyncio
 import logging
@@ -158,6 +155,7 @@ class Intake:
         return True
 
     def _convert_delivery(self, delivery: Delivery) -> _Pending:
+        """Convert a message to an NDJSON line for its connection, or to a rejected message if it is invalid."""
         try:
             target = self._routes.find_target(delivery.address)
             if target is None:

@@ -15,7 +15,7 @@ MAX_BYTES = 256 * 1024
 _NUMBER = re.compile(r"-?[0-9]{1,32}+(?:\.[0-9]{1,32}+)?+", re.ASCII)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECONDS = {"epochSeconds": 1_000_000, "epochMilliseconds": 1_000}
-"""Number of microseconds of one unit of an epoch time, by the time format."""
+"""Number of microseconds in one unit of a time that counts from 1970, by the time format."""
 _MISSING: Any = object()
 _DEFAULT = Fields()
 

@@ -197,11 +197,16 @@ def _build_target(route: Route, topic_levels: dict[str, str]) -> Target | None:
 
 
 def _fill_template(template: str, topic_levels: dict[str, str]) -> str:
+    """Replace each placeholder ``{name}`` by the level of the topic with this name."""
     return _NAMED_LEVEL.sub(lambda match: topic_levels[match[1]], template)
 
 
 def _drop_covered_filters(filters: Sequence[str]) -> list[str]:
-    """Return the topic filters to which the gateway must subscribe: those that no other filter covers."""
+    """Return the topic filters to which the gateway must subscribe: those that no other filter covers.
+
+    Raises:
+        ValueError: two filters overlap, and neither covers the other.
+    """
     unique = list(dict.fromkeys(filters))
     for index, one in enumerate(unique):
         for other in unique[:index]:

@@ -49,7 +49,7 @@ class Section:
         return value
 
     def get_choice(self, name: str, choices: Sequence[str], default: Any = _REQUIRED) -> Any:
-        """Return the text of a property, which must be one of the given choices."""
+        """Return the text of a property, which must be one of the choices; if it is missing, return the default."""
         value = self._get_property(name, default)
         # YAML reads `5` as a number; it names the same choice as the text.
         if value is not default and (isinstance(value, bool) or str(value) not in choices):
@@ -57,7 +57,7 @@ class Section:
         return value if value is default else str(value)
 
     def get_integer(self, name: str, default: Any, *, minimum: int, maximum: int) -> int:
-        """Return the integer of a property, which must be within bounds."""
+        """Return the integer of a property, which must be within bounds; if it is missing, return the default."""
         value = self._get_property(name, default)
         if isinstance(value, bool) or not isinstance(value, int) or not minimum <= value <= maximum:
             raise SettingsError(
@@ -66,7 +66,7 @@ class Section:
         return value
 
     def get_path(self, name: str, default: Any = _REQUIRED) -> Any:
-        """Return the file path that a property contains."""
+        """Return the file path that a property contains; if it is missing, return the default."""
         value = self.get_text(name, default)
         return value if value is default else Path(value)
 

@@ -150,7 +150,7 @@ class Sender:
             self._pause = min(self._pause * 2, _LONGEST_PAUSE_SECONDS)
 
     async def _reject_lines(self, refusal: Refusal, batch: Batch) -> None:
-        """Reject the messages that the service's error names; the rest of the batch is sent again."""
+        """Store the messages that the service's error names as rejected; the rest of the batch is sent again later."""
         lines = b"".join(batch.blocks).splitlines(keepends=True)
         code, named = "service", refusal.map_rejected_lines_to_reasons(lines)
         rejected = [

@@ -10,9 +10,9 @@ from oi.batches import MAX_BYTES, MAX_MESSAGES, split_into_batches
 from oi.gateway.settings import DROP_OLDEST, SpoolSettings
 
 MAX_MARKS = 4_096
-"""Number of commits whose delivery marks are stored."""
+"""Number of transactions whose delivery marks are stored; each transaction stores the marks of several deliveries."""
 REJECTED_PART = 4
-"""Rejected messages take at most this part of the maximum size; the oldest ones are deleted first."""
+"""Divisor: rejected messages take at most a fourth of the maximum size of the spool; the oldest are deleted first."""
 _FREE_PAGES = 2_000
 
 _SCHEMA = """
@@ -169,9 +169,12 @@ class GatewaySpool:
             self._database.execute(f"PRAGMA incremental_vacuum({_FREE_PAGES})").fetchall()
 
     def reject(self, batch: Batch, lines: Sequence[bytes], rejected: Sequence[Rejected]) -> None:
-        """Replace the messages of a batch by the given lines, which can still be sent.
+        """Divide a batch: keep some of its messages for sending, and store the others as rejected.
 
-        Store the other messages as rejected.
+        Args:
+            batch: batch that the service has refused.
+            lines: messages of the batch that can still be sent, as NDJSON lines.
+            rejected: all other messages of the batch.
         """
         with self._open_spool_transaction():
             first = batch.ids[0]
@@ -235,6 +238,7 @@ class GatewaySpool:
         self.waiting.bytes += len(text)
 
     def _delete_blocks(self, ids: Iterable[int]) -> int:
+        """Delete blocks by row id; return the number of messages that they contained."""
         deleted = 0
         for each in ids:
             # A block may be gone already, deleted to make room.
@@ -253,6 +257,7 @@ class GatewaySpool:
         return deleted
 
     def _make_room(self, size: int) -> int:
+        """Delete the oldest blocks until ``size`` bytes fit into the file; return the number of deleted messages."""
         if self._settings.when_full != DROP_OLDEST:
             limit = self._settings.max_bytes
             raise SpoolFullError(

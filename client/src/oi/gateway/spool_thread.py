@@ -12,7 +12,7 @@ class SpoolThread:
     """Runs functions that access the spool file one after the other in a separate thread.
 
     Args:
-        spool: the spool; from now on, only this thread may use it.
+        spool: the spool; from now on, only this thread may call its methods. Other threads may read its counters.
     """
 
     def __init__(self, spool: GatewaySpool) -> None:

@@ -35,7 +35,8 @@ class Uplink:
         """Send NDJSON lines for a connection; when this method returns, the service has accepted all lines.
 
         Raises:
-            ApiError: nothing or an unknown part of the lines was accepted; sending the same lines again is safe.
+            ApiError: the service accepted none of the lines, or an unknown part of them; it is safe to send all lines
+                again, because the service stores each message id once.
             SettingsError: the API key is missing.
         """
         headers = _NDJSON

@@ -22,7 +22,7 @@ _MAX_NUMBER_LENGTH = 1000
 _MAX_NAMES_SHOWN = 20
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _Tree = dict[str, Any]
-"""Properties by name: JSON texts and nested properties."""
+"""Properties of a JSON object by name; each value is a JSON text, or a nested tree for an object."""
 
 
 class FileError(ValueError):
@@ -130,13 +130,13 @@ class CsvFile:
                 f"{place}: the row has a device id, but the connection has no deviceIdPointer; remove the device id"
             )
         payload: _Tree = {name: _cell_to_json(cell) for name, cell in by_name.items() if cell.strip()}
-        content = derive_message_id(
+        content_id = derive_message_id(
             self.target.connection, device or self.target.connection, moment, json.loads(_tree_to_json(payload))
         )
-        message = self._build_message(payload, own_id or content, device, moment)
+        message = self._build_message(payload, own_id or content_id, device, moment)
         if len(message) > MAX_MESSAGE_BYTES:
             raise FileError(f"{place}: the message of this row has more than {MAX_MESSAGE_BYTES} bytes, the maximum")
-        return CsvRow(place, moment, message, content, own_id)
+        return CsvRow(place, moment, message, content_id, own_id)
 
     def _build_message(self, payload: _Tree, message_id: str, device: str, moment: datetime) -> bytes:
         target = self.target
@@ -167,14 +167,14 @@ class CsvRow:
         place: file and row number; the first row after the header is 1.
         moment: time of the measurement.
         message: telemetry message as JSON text.
-        content: message id that is computed from connection, device, time and payload.
+        content_id: message id that is computed from connection, device, time and payload; equal rows have equal ids.
         own_id: message id in the column messageId; empty if the row has no message id.
     """
 
     place: str
     moment: datetime
     message: bytes
-    content: str
+    content_id: str
     own_id: str
 
 
@@ -188,6 +188,7 @@ def _validate_optional_id(text: str, position: str) -> str:
 
 
 def _read_next_cells(path: Path, reader: Iterator[list[str]], row_number: int) -> list[str] | None:
+    """Return the cells of the next row, empty for a blank line; None at the end of the file."""
     try:
         return next(reader, None)
     except csv.Error as error:
@@ -207,6 +208,7 @@ def _quote_json(value: str) -> str:
 
 
 def _set_tree_member(tree: _Tree, pointer: Pointer, text: str) -> None:
+    """Set the JSON text of the property at a pointer; create the objects that contain the property."""
     for token in pointer[:-1]:
         below = tree.setdefault(token, {})
         # ReplayTarget has rejected overlapping pointers.
@@ -233,6 +235,7 @@ def _format_moment(moment: datetime, timestamp_format: str) -> str:
 
 
 def _parse_time_without_zone(text: str) -> datetime | None:
+    """Parse an ISO 8601 time without a time zone; None if the text is not such a time."""
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:

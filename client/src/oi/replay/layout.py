@@ -10,7 +10,7 @@ TIMESTAMP_FORMATS = ("rfc3339", "epochSeconds", "epochMilliseconds")
 MAX_ID_CHARACTERS = 256
 """Maximum length of a message id or device id."""
 Pointer = tuple[str, ...]
-"""Names from the outermost property of a message to the selected one; empty for none."""
+"""Path to a property of a message: the names of the nested properties, outermost first; empty for no property."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -58,7 +58,7 @@ def format_time(moment: datetime) -> str:
 
 
 def derive_message_id(connection: str, device: str, moment: datetime, payload: Mapping[str, Any]) -> str:
-    """Compute the message id that the service derives from the same content.
+    """Compute the id of a message without an id: the id that the service would derive from the same content.
 
     Args:
         connection: short name of the connection in URLs (lookup).

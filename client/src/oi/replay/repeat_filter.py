@@ -37,12 +37,12 @@ class RepeatFilter:
 
     def _is_repeat(self, row: CsvRow) -> bool:
         if row.own_id:
-            this = (row.content, row.place)
+            this = (row.content_id, row.place)
             first = self._own.setdefault(row.own_id, this)
-            if first[0] != row.content:
+            if first[0] != row.content_id:
                 raise FileError(f"{row.place} has the messageId of another row with different content ({first[1]})")
             return first is not this
-        digest = bytes.fromhex(row.content)
+        digest = bytes.fromhex(row.content_id)
         if digest in self._seen:
             return True
         self._seen.add(digest)

@@ -12,7 +12,7 @@ from oi.errors import ApiError, UnreachableError
 from oi.replay.csv_rows import CsvRow
 
 _PACE_SECONDS = 0.1
-"""Rows that are due within this time are sent together."""
+"""Rows that are due within this time in seconds are sent together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +70,7 @@ async def send_rows(
 
 
 async def stream_due_batches(rows: Iterable[CsvRow], pace: Pace) -> AsyncIterator[list[CsvRow]]:
-    """Group rows into batches, and yield each batch when its first row is due."""
+    """Group rows into batches, and yield each batch when its rows are due at the speed of ``pace``."""
     clock = _Clock(pace.speed)
     batch: list[CsvRow] = []
     size = 0

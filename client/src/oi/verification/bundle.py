@@ -17,8 +17,8 @@ from typing import Any, Final
 
 from oi.verification.bundle_receipts import (
     KEY_SET,
+    find_receipt_file_names,
     group_receipts,
-    list_receipt_files,
     load_enclosed_keys,
     verify_receipts,
 )
@@ -26,7 +26,7 @@ from oi.verification.export import (
     AMENDMENTS,
     BrokenError,
     UnreadableError,
-    check_signatures,
+    check_decision_signatures,
     describe_record_fault,
     parse_export,
     verify_export,
@@ -56,7 +56,7 @@ class BundleResult:
     Attributes:
         lines: description of the bundle and of each chain.
         faults: descriptions of the faults; empty if the bundle and all its chains are valid.
-        undecided: reasons why chains could not be verified completely, although no fault was found.
+        undecided: one reason for each chain that could not be verified completely although no fault was found.
     """
 
     lines: list[str] = field(default_factory=list)
@@ -109,7 +109,7 @@ def verify_bundle(path: Path, keys: Sequence[VerifierKey], workspace: str | None
         raise BrokenError(MANIFEST, f"the bundle belongs to the workspace {manifest['workspace']}, not to {workspace}")
     enclosed = _parse_verifier_key(files[VERIFIER_KEY])
     result = BundleResult([f"workspace {manifest['workspace']}, created {manifest['createdAt']}"])
-    verifiers = _VerifierKeys(keys or _add_keys(enclosed, load_enclosed_keys(files)), are_from_bundle=not keys)
+    verifiers = _VerifierKeys(keys or _combine_keys(enclosed, load_enclosed_keys(files)), are_from_bundle=not keys)
     if verifiers.are_from_bundle:
         _report_enclosed_keys(verifiers.keys, result)
     if used := [f"{name}={_quote_text(value)}" for name, value in manifest["filters"].items() if value]:
@@ -121,13 +121,13 @@ def verify_bundle(path: Path, keys: Sequence[VerifierKey], workspace: str | None
     return result
 
 
-def _add_keys(key: VerifierKey, others: Sequence[VerifierKey]) -> list[VerifierKey]:
-    """Return a key and those of the others that differ from it."""
+def _combine_keys(key: VerifierKey, others: Sequence[VerifierKey]) -> list[VerifierKey]:
+    """Return ``key``, followed by the keys in ``others`` that differ from it."""
     return [key, *(other for other in others if other.spki != key.spki)]
 
 
 def _report_enclosed_keys(keys: Sequence[VerifierKey], result: BundleResult) -> None:
-    """Add the fingerprints of the keys in the bundle to its result, and that they prove nothing without comparison."""
+    """Add the fingerprints of the bundle's own keys to the result, and a warning that these keys prove nothing."""
     for key in keys:
         name = f"{key.name} of {VERIFIER_KEY}" if key.name else f"of {KEY_SET}"
         result.lines.append(f"enclosed key {name}, SHA-256 {key.fingerprint}: key not independently confirmed")
@@ -179,7 +179,8 @@ def _describe_difference(name: str, files: Mapping[str, bytes], source: str) -> 
 
 
 def _check_file_names(files: Mapping[str, bytes], manifest: Mapping[str, Any]) -> None:
-    named = {MANIFEST, VERIFIER_KEY, REPORT, README} | list_receipt_files(files, len(manifest["chains"]))
+    """Check that the bundle contains exactly the files that its manifest names, and those that every bundle has."""
+    named = {MANIFEST, VERIFIER_KEY, REPORT, README} | find_receipt_file_names(files, len(manifest["chains"]))
     for entry in manifest["chains"]:
         named |= {entry[name] for name in ("file", "checkpoint", "proof") if entry[name] is not None}
     for name in sorted(named ^ files.keys()):
@@ -284,7 +285,7 @@ def _verify_complete_chain(
 ) -> str:
     """Verify a whole chain of a bundle, and compare the result with the result in the manifest.
 
-    Return the number of its records, and of those that the checkpoint covers, for the output.
+    Return a text for the output: the number of records in the chain, and of those that the checkpoint covers.
     """
     verdict = entry["verdict"]
     scope = entry["scopeKey"] or ""
@@ -330,7 +331,7 @@ def _verify_filtered_chain(
             _check_proof(entry["proof"], proofs[number], record, checkpoint)
         last = sequence
     if entry["target"] == AMENDMENTS:
-        check_signatures(records, is_complete=False)
+        check_decision_signatures(records, is_complete=False)
     if checkpoint is None or not records:
         return f"{len(records)} filtered records"
     return f"the checkpoint of {checkpoint.size} covers {len(records)} filtered records; completeness is not verified"

@@ -13,7 +13,7 @@ _NAME: Final = re.compile(r"receipts/([1-9][0-9]{0,5})/([0-9]{12})\.cbor")
 
 
 def group_receipts(files: Mapping[str, bytes]) -> dict[int, dict[str, bytes]]:
-    """Return the receipts of a bundle by the number of their chain, then by RecordID.
+    """Return the receipts of a bundle by the number of the chain in the manifest (from 1), and then by RecordID.
 
     Args:
         files: contents of the bundle's files by name.
@@ -25,7 +25,7 @@ def group_receipts(files: Mapping[str, bytes]) -> dict[int, dict[str, bytes]]:
     return groups
 
 
-def list_receipt_files(files: Mapping[str, bytes], chains: int) -> set[str]:
+def find_receipt_file_names(files: Mapping[str, bytes], chains: int) -> set[str]:
     """Return the names of the files in a bundle that contain receipts, or the public keys that verify the receipts.
 
     Args:
@@ -57,7 +57,7 @@ def verify_receipts(
     checkpoint: CheckpointContent | None,
     keys: Sequence[VerifierKey],
 ) -> str:
-    """Verify that each record has a receipt for its chain's checkpoint; return why receipts could not be verified.
+    """Verify that each record of a chain has a valid receipt for the chain's checkpoint.
 
     Args:
         receipts: receipts of the chain by RecordID; empty if the bundle contains none.

@@ -70,7 +70,7 @@ def main(arguments: list[str], sign_in: SignIn | None = None) -> int:
         for name in ("workspace", "target"):
             if getattr(options, name) is None:
                 parser.error(f"--{name} is required, except for a bundle")
-        return _run_verification(options)
+        return _verify_exported_chain(options)
     except Exception as error:  # noqa: BLE001  an unexpected error must not look like a broken chain
         return _report_undecided(f"{type(error).__name__}: {error}")
 
@@ -81,6 +81,7 @@ def _is_bundle(path: Path) -> bool:
 
 
 def _verify_bundle(parser: argparse.ArgumentParser, options: argparse.Namespace) -> int:
+    """Verify an audit bundle and print the result for each chain; return the exit status."""
     for name in ("target", "scope", "checkpoint"):
         if getattr(options, name):
             parser.error(f"--{name} is not used with a bundle, which names its chains and contains their checkpoints")
@@ -101,7 +102,7 @@ def _verify_bundle(parser: argparse.ArgumentParser, options: argparse.Namespace)
 
 
 def _verify_receipt(parser: argparse.ArgumentParser, options: argparse.Namespace) -> int:
-    """Verify one record with its receipt, which proves that a signed checkpoint covers the record."""
+    """Verify one record with its receipt, which proves that a signed checkpoint covers it; return the exit status."""
     from oi.verification.receipts import ReceiptError, UnknownKeyError, parse_receipt, verify_record  # noqa: PLC0415
 
     for name in ("receipt", "record", "key"):
@@ -133,7 +134,7 @@ def _verify_receipt(parser: argparse.ArgumentParser, options: argparse.Namespace
 def _get_record_or_first(records: Sequence[Mapping[str, Any]], record_id: str) -> Mapping[str, Any]:
     """Return the record with this RecordID.
 
-    If the list does not contain it, return the first record, so that an error message can name a record.
+    If no record has it, return the first record, so that the error message of the verification can name a record.
     """
     found = [record for record in records if record.get("RecordID") == record_id]
     return found[0] if found else records[0]
@@ -160,7 +161,8 @@ def _check_subject(subject: str, options: argparse.Namespace) -> None:
             raise ReceiptError(f"the receipt belongs to {subject}, not to the {part} {expected}")
 
 
-def _run_verification(options: argparse.Namespace) -> int:
+def _verify_exported_chain(options: argparse.Namespace) -> int:
+    """Verify the export of one chain, and compare it with a checkpoint if a key is given; return the exit status."""
     if options.key is None and options.checkpoint is not None:
         return _report_undecided("--checkpoint requires --key, the line that verifies its signature")
     try:
@@ -197,9 +199,10 @@ def _warn_future_time(records: Sequence[Mapping[str, Any]]) -> None:
 
 
 def _load_checkpoint(options: argparse.Namespace) -> tuple[CheckpointContent | None, str]:
-    """Load the checkpoint with which the export is compared; None without the option ``--key``.
+    """Load the checkpoint with which the export is compared.
 
-    Return the checkpoint, and the reason why its signature could not be verified; empty if it is valid.
+    Return the checkpoint (None without the option ``--key``), and the reason why its signature could not be verified.
+    The reason is empty if the signature is valid, or if there is no checkpoint.
 
     Raises:
         NoteError: as :func:`open_checkpoint_with_keys`.
@@ -237,6 +240,7 @@ def _load_verifier_keys(option: str) -> list[VerifierKey]:
 
 
 def _run_fetch(options: argparse.Namespace, sign_in: SignIn | None) -> int:
+    """Download a chain for the command ``fetch`` and print the result; return the exit status."""
     url, token = options.url, os.environ.get(options.token_variable, "")
     try:
         if sign_in is not None and not (url and token):
@@ -311,11 +315,13 @@ def _add_chain_arguments(parser: argparse.ArgumentParser, *, required: bool = Tr
 
 
 def _report_broken(place: str, reason: str) -> int:
+    """Print that the chain is broken at a place; return the exit status for a broken chain."""
     _print_line(f"broken at {place}: {reason}")
     return BROKEN
 
 
 def _report_undecided(reason: str) -> int:
+    """Print the reason why nothing could be verified; return the exit status for this result."""
     sys.stderr.write(f"cannot tell: {escape_controls(reason)}\n")
     return UNDECIDED
 

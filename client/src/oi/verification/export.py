@@ -124,12 +124,12 @@ def verify_export(
     if checkpoint is not None:
         _compare_checkpoint(tree, checkpoint)
     if target == AMENDMENTS:
-        check_signatures(records, is_complete=True)
+        check_decision_signatures(records, is_complete=True)
     return progress.sequence
 
 
-def check_signatures(records: Sequence[Mapping[str, Any]], *, is_complete: bool) -> None:
-    """Check that the signature of each decision about an amendment contains the hash of that amendment.
+def check_decision_signatures(records: Sequence[Mapping[str, Any]], *, is_complete: bool) -> None:
+    """Check that the electronic signature of each approval or rejection contains the hash of the decided amendment.
 
     Args:
         records: verified records of a chain of amendments.
@@ -151,13 +151,14 @@ def check_signatures(records: Sequence[Mapping[str, Any]], *, is_complete: bool)
 
 
 def _iterate_verified_hashes(records: Sequence[Mapping[str, Any]], progress: _Progress) -> Iterator[str]:
+    """Verify records one after the other; yield the ``Hash`` of each, or raise a BrokenError at the first fault."""
     for index, record in enumerate(records):
         reason = _describe_content_fault(record)
         if not reason:
             _check_fork(record, progress)
             reason = _describe_link_fault(record, progress) or _describe_field_fault(record, progress)
         if reason:
-            raise BrokenError(_locate_fault(records, index, progress), reason)
+            raise BrokenError(_find_broken_record_id(records, index, progress), reason)
         stored = str(record["Hash"])
         progress.sequence += 1
         progress.successors[progress.last_hash] = (format_record_id(progress.sequence), stored)
@@ -166,8 +167,8 @@ def _iterate_verified_hashes(records: Sequence[Mapping[str, Any]], progress: _Pr
         yield stored
 
 
-def _locate_fault(records: Sequence[Mapping[str, Any]], index: int, progress: _Progress) -> str:
-    """Return the RecordID of the first invalid or missing record of an export.
+def _find_broken_record_id(records: Sequence[Mapping[str, Any]], index: int, progress: _Progress) -> str:
+    """Return the RecordID of the first invalid or missing record of an export; ``index`` is where a fault was found.
 
     This is normally the RecordID that follows the last valid record. If records are missing before the invalid record,
     it is the RecordID in the invalid record.
@@ -201,6 +202,7 @@ def describe_record_fault(record: Mapping[str, Any]) -> str:
 
 
 def _check_fork(record: Mapping[str, Any], progress: _Progress) -> None:
+    """Raise a BrokenError if another verified record has the same PreviousHash as this record."""
     stored = str(record["Hash"])
     other, its_hash = progress.successors.get(str(record.get("PreviousHash")), ("", stored))
     if stored != its_hash:

@@ -71,7 +71,7 @@ class FetchResult:
 
 @dataclass(frozen=True, slots=True)
 class _Checkpoint:
-    """Origin, size and root of a signed checkpoint; the signature is not verified."""
+    """Origin (name of the chain), size and Merkle root of a signed checkpoint; the signature is not verified."""
 
     origin: str
     size: int
@@ -98,7 +98,7 @@ class _History:
         self.leaves.append(bytes.fromhex(str(stored)) if is_hash else None)
 
     def matches(self, checkpoint: _Checkpoint) -> bool:
-        """Return whether a checkpoint has the Merkle root of the first records."""
+        """Return whether a checkpoint was made for the first records: as many as it covers, with its Merkle root."""
         covered = self.leaves[: checkpoint.size]
         leaves = [leaf for leaf in covered if leaf is not None]
         if len(leaves) < checkpoint.size:
@@ -148,7 +148,7 @@ def fetch_chain(url: str, token: str, target: str, scope_key: str, output: Path)
 
 
 def _write_records(records: Iterator[Any], path: Path) -> _History:
-    """Write records to a file as a JSON array, one on each line, and return what is needed to compare them."""
+    """Write records to a file as a JSON array, one record on each line; return their digests for later comparisons."""
     history = _History()
     with path.open("w", encoding="utf-8") as file:
         for record in records:
@@ -226,9 +226,10 @@ def _fetch_note(url: str, token: str, chain: dict[str, Any]) -> tuple[str, str]:
 
 
 def _save_note(note: str, reason: str, path: Path) -> str:
-    """Write a checkpoint to a file, unless the file already has a larger checkpoint, or another one of this size.
+    """Write a checkpoint to a file, and return a message for the user.
 
-    If ``note`` is empty, write nothing; ``reason`` then states why no checkpoint exists. Return a message for the user.
+    Write nothing if the file already contains a checkpoint of more records, or one of equal size with a signature that
+    the new checkpoint lacks. If ``note`` is empty, write nothing; ``reason`` then states why no checkpoint exists.
 
     Args:
         note: checkpoint of the service, which must agree with the one in the file.

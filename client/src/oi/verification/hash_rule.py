@@ -1,4 +1,4 @@
-"""Rules for the hashes, RecordIDs and times of records.
+"""Rules for the hashes, RecordIDs and times of audit records.
 
 This module needs only the standard library, because the offline verifier imports it.
 """
@@ -51,15 +51,15 @@ def sequence_from_record_id(text: object) -> int | None:
 
 
 def get_record_time(record: Mapping[str, Any]) -> str:
-    """Return the time of a record of any kind; an empty string if the record has no time."""
+    """Return the time in an audit record (event, amendment or decision); an empty string if it has none."""
     time = next((record[name] for name in TIMES if name in record), "")
     return time if isinstance(time, str) else ""
 
 
 def get_filter_fields(record: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the filter fields of a record: copies of properties by which queries filter.
+    """Return the filter fields of a record: copies of the properties by which queries filter.
 
-    In every kind of record, the actor is returned as ``UserID``, and the time as ``Timestamp``.
+    For every kind of record, the field ``UserID`` is the user who caused the record, and ``Timestamp`` its time.
     """
     fields = {name: record[name] for name in _UNRENAMED if name in record}
     for actor in ACTORS:
@@ -74,9 +74,11 @@ def get_filter_fields(record: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def describe_non_text_fields(record_name: str, fields: Mapping[str, Any]) -> str:
-    """Return an error message if fields by which queries filter are not text.
+    """Describe the fault of a record with a filter field that is not text; return an empty text if all are texts.
 
-    Return an empty text if all are text.
+    Args:
+        record_name: name of the record in the message, such as its RecordID.
+        fields: filter fields of the record, from :func:`get_filter_fields`.
     """
     names = sorted(name for name, value in fields.items() if not isinstance(value, str))
     return f"filter fields of {record_name} are not text: {', '.join(names)}" if names else ""

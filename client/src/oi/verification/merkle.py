@@ -68,7 +68,15 @@ class CompactRange:
 
 
 def is_included(data: bytes, index: int, size: int, path: Sequence[bytes], root: bytes) -> bool:
-    """Return whether an audit path proves that a Merkle tree contains a leaf (RFC 9162 section 2.1.3.2)."""
+    """Return whether an audit path proves that a Merkle tree contains a leaf (RFC 9162 section 2.1.3.2).
+
+    Args:
+        data: data of the leaf, which is not hashed yet.
+        index: position of the leaf in the tree, from 0.
+        size: number of leaves of the tree.
+        path: audit path: hashes of the sibling nodes, from the leaf to the root.
+        root: root hash of the tree.
+    """
     if not 0 <= index < size:
         return False
     node, place, last = hash_leaf(data), index, size - 1
@@ -86,7 +94,15 @@ def is_included(data: bytes, index: int, size: int, path: Sequence[bytes], root:
 
 
 def is_consistent(old_size: int, size: int, old_root: bytes, root: bytes, proof: Sequence[bytes]) -> bool:
-    """Return whether a proof shows that a tree begins with all leaves of a smaller tree (RFC 9162 section 2.1.4.2)."""
+    """Return whether a proof shows that a tree begins with all leaves of an older tree (RFC 9162 section 2.1.4.2).
+
+    Args:
+        old_size: number of leaves of the older tree.
+        size: number of leaves of the newer tree.
+        old_root: root hash of the older tree.
+        root: root hash of the newer tree.
+        proof: consistency proof: hashes of nodes of the newer tree.
+    """
     if not 0 < old_size <= size:
         return False
     if old_size == size:

@@ -66,7 +66,7 @@ class VerifierKey:
 
     @property
     def fingerprint(self) -> str:
-        """SHA-256 of ``spki`` as hexadecimal digits; unlike the id, no second key can be made for it."""
+        """SHA-256 of ``spki`` as hexadecimal digits; unlike the short id, no other key can be made to have it."""
         return hashlib.sha256(self.spki).hexdigest()
 
     def parse_public_key(self) -> ec.EllipticCurvePublicKey:
@@ -114,9 +114,9 @@ class OpenedCheckpoint:
     Attributes:
         content: content of the checkpoint.
         signers: the known keys that signed it.
-        unknown_key: id of the unknown key that its signature states, as hexadecimal digits; empty if there are signers.
-            If there is an id, the content is not trusted: it can only reveal faults. A retired key of the workspace may
-            have signed it.
+        unknown_key: id of the unknown key that the signature states, as hexadecimal digits; empty if a known key signed
+            the checkpoint. With an unknown key, the content is not trusted: it can only reveal faults. The unknown key
+            may be a retired key of the workspace.
     """
 
     content: CheckpointContent
@@ -194,7 +194,7 @@ class _NoteSignature:
     signature: bytes
 
     def is_by(self, key: VerifierKey, name: str) -> bool:
-        """Return whether the signature states this key and this name, and the key has this name or none."""
+        """Return whether the signature states the id of ``key`` and this name; the key must have the name, or none."""
         return self.key_id == key.key_id and self.key_name == name and key.name in ("", name)
 
 
@@ -206,11 +206,10 @@ def _verify_signature(text: str, key: VerifierKey, signature: _NoteSignature) ->
 
 
 def _require_unknown_key_id(signatures: Sequence[_NoteSignature], keys: Sequence[VerifierKey], name: str) -> str:
-    """Return the id of the first key that a signature states with this name, if no signature states a trusted key.
+    """Return the id, in hexadecimal digits, of the unknown key that the first signature with the name ``name`` states.
 
     Raises:
-        NoteError: no signature states this name, or one states the id of a trusted key with another name: that key must
-            have signed.
+        NoteError: no signature has this name, or a signature states the id of a trusted key, but with another name.
     """
     trusted = {key.key_id for key in keys}
     unknown = [each.key_id for each in signatures if each.key_name == name and each.signature]

@@ -64,7 +64,7 @@ class RecordReceipt:
 
     @property
     def record_id(self) -> str:
-        """RecordID of the record that the receipt is about."""
+        """RecordID of the record whose place in the chain the receipt proves."""
         return format_record_id(self.index + 1)
 
     def compute_root(self, leaf: bytes) -> bytes:
@@ -207,6 +207,7 @@ def decode_cbor(content: bytes, name: str) -> Any:
 
 
 def _require_array(value: Any, length: int, name: str) -> Sequence[Any]:
+    """Return an array of the given length; otherwise raise a ReceiptError that contains ``name``."""
     if not isinstance(value, list | tuple) or len(value) != length:
         raise ReceiptError(f"{name} must be an array of {length} items")
     return value

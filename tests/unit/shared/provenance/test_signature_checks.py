@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from oi.verification.export import BrokenError, check_signatures, verify_export
+from oi.verification.export import BrokenError, check_decision_signatures, verify_export
 
 from shared.auth.reauthentication import build_reauthentication_error
 from shared.errors import Kind, WorkspaceError
@@ -136,10 +136,10 @@ async def test_filtered_exports_check_only_contained_amendments(tmp_path: Path) 
     async with open_ledger(tmp_path) as ledger:
         await append_decisions(ledger, 1)
         made, decision = await read_export(ledger)
-        check_signatures([decision], is_complete=False)
-        check_signatures([made, decision], is_complete=False)
+        check_decision_signatures([decision], is_complete=False)
+        check_decision_signatures([made, decision], is_complete=False)
         with pytest.raises(BrokenError):
-            check_signatures([{**made, "Hash": "0" * 64}, decision], is_complete=False)
+            check_decision_signatures([{**made, "Hash": "0" * 64}, decision], is_complete=False)
 
 
 async def test_a_repeated_signed_decision_returns_the_first_record(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from oi.gateway.metrics import Metrics
 from oi.gateway.sections import Section, SettingsError
 
 KINDS = {"mqtt": "oi.gateway.sources.mqtt"}
-"""Modules by kind."""
+"""Name of the module of each kind of source."""
 
 
 class Receiver(Protocol):

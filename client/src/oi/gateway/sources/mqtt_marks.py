@@ -33,7 +33,7 @@ class Redeliveries:
         self._known = dict(_MARK.iter_unpack(together))
 
     def remove_if_known(self, mark: bytes) -> bool:
-        """Return True and delete the earlier delivery if the delivery with this mark repeats it; else return False.
+        """Return whether a delivery repeats an earlier delivery; if it does, forget the earlier delivery.
 
         Args:
             mark: result of :func:`build_mark`, which identifies the delivery by its packet id and its message.

@@ -43,7 +43,11 @@ class TlsSettings:
         return context
 
     def find_expiry(self) -> float | None:
-        """Return the expiry of the client certificate in seconds since 1970; None without a client certificate."""
+        """Return the expiry of the client certificate in seconds since 1970; None without a client certificate.
+
+        Raises:
+            SettingsError: the certificate file cannot be read.
+        """
         if self.certificate_file is None:
             return None
         from cryptography.x509 import load_pem_x509_certificate  # noqa: PLC0415  slow to load

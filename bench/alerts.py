@@ -42,7 +42,7 @@ def measure_alerts() -> Iterator[Figure]:
     """Compare the ingestion rate without alert rules with the rate while 1,000 rules are evaluated every minute.
 
     The table already contains a million rows of the last hours. The rules share 200 combinations of query and time
-    range. The delay of an evaluation is the time by which it is later than the rule's due time.
+    range. The delay of an evaluation is the time since the rule was due.
     """
     with TemporaryDirectory(prefix="bench-", ignore_cleanup_errors=True) as folder:
         document = Path(folder) / "workspace.yaml"
@@ -59,7 +59,7 @@ def measure_alerts() -> Iterator[Figure]:
 
 
 def _store_rows(running: RunningService, folder: Path) -> None:
-    """Import a million rows of the last five hours, the longest time range of the rules.
+    """Import a million rows of the last five hours, which is the longest time range of a rule.
 
     An import takes seconds. Sending the rows as messages would take minutes.
     """
@@ -126,7 +126,10 @@ def _build_rule(number: int) -> dict[str, Any]:
 
 
 async def _send_telemetry(running: RunningService, prefix: str, seconds: float) -> float:
-    """Send messages for ``seconds`` at a fixed rate; return the number that the service accepted per second."""
+    """Send messages for ``seconds`` at a fixed rate; return the messages per second that the service accepted.
+
+    ``prefix`` is the first part of the message ids.
+    """
     accepted = 0
     async with aiohttp.ClientSession(headers=running.headers) as session:
         started = time.perf_counter()

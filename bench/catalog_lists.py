@@ -19,26 +19,26 @@ _PATIENCE_SECONDS: Final = 600.0
 
 def measure_catalog_lists() -> Iterator[Figure]:
     """Compare the median time per listed query in a large workspace with that in a small workspace."""
-    small, large = (_measure_workspace(queries) for queries in (SMALL, LARGE))
+    small, large = (_measure_seconds_per_query(queries) for queries in (SMALL, LARGE))
     detail = {"smallMicroseconds": round(small * 1e6, 2), "largeMicroseconds": round(large * 1e6, 2)}
     yield Figure("query_list_growth", large / small, "ratio", at_most=1.5, detail={**detail, "queries": LARGE})
 
 
-def _measure_workspace(queries: int) -> float:
-    """Return the median seconds to list all queries of a new workspace, divided by the number of queries."""
+def _measure_seconds_per_query(queries: int) -> float:
+    """Return the median seconds to list all queries of a new workspace, divided by the number of ``queries``."""
     with TemporaryDirectory(prefix="bench-", ignore_cleanup_errors=True) as folder:
         document = Path(folder) / "workspace.yaml"
         write_workspace(document, connections=queries, queries=queries)
         with run_service({"WORKSPACE_FILE": str(document)}) as running:
             _wait_for_checks(running)
-            _list_queries(running, queries)
-            return statistics.median(_list_queries(running, queries) for _ in range(_ROUNDS)) / queries
+            _measure_query_list(running, queries)
+            return statistics.median(_measure_query_list(running, queries) for _ in range(_ROUNDS)) / queries
 
 
 def _wait_for_checks(running: RunningService) -> None:
     """Wait until the service has checked all saved queries after its start.
 
-    Later lists read the results from a cache.
+    From then on, lists read the results of these checks from a cache.
     """
     deadline = time.monotonic() + _PATIENCE_SECONDS
     while "running" in call_service(running, "/readyz"):
@@ -47,7 +47,7 @@ def _wait_for_checks(running: RunningService) -> None:
         time.sleep(0.5)
 
 
-def _list_queries(running: RunningService, queries: int) -> float:
+def _measure_query_list(running: RunningService, queries: int) -> float:
     """Read all pages of the list of queries; return the duration in seconds."""
     started = time.perf_counter()
     count, cursor = 0, ""

@@ -15,7 +15,7 @@ from typing import Any
 import orjson
 import uvloop
 
-from bench.chain_service import measure_busy_service, measure_service
+from bench.chain_service import measure_append_requests, measure_busy_service
 from bench.figures import Figure
 from shared.backends.embedded.provenance import SqliteAuditLog, SqliteChainStore
 from shared.backends.embedded.provenance_schema import COLUMNS, ROW_COLUMNS
@@ -42,7 +42,7 @@ READ_BY_VERIFY = ", ".join(("sequence", "canonical", "hash", *(COLUMNS[name] for
 def measure_chain() -> Iterator[Figure]:
     """Measure appends, verification and queries of audit chains in an SQLite file."""
     yield from _measure_appends()
-    yield from measure_service()
+    yield from measure_append_requests()
     yield from _measure_verification()
 
 
@@ -60,9 +60,8 @@ def build_event(number: int) -> dict[str, Any]:
 def _measure_appends() -> Iterator[Figure]:
     """Compare the rate of concurrent appends to the audit log with the rates of a single caller and of plain inserts.
 
-    The best run of each measurement counts.
-
-    The three measurements alternate, so that other processes on the machine affect all of them equally.
+    The three measurements alternate, so that other processes on the machine affect all of them equally. The best run of
+    each measurement counts.
     """
     engine, raw, alone = [], [], []
     with tempfile.TemporaryDirectory(prefix="bench-") as temporary:
@@ -79,12 +78,13 @@ def _measure_appends() -> Iterator[Figure]:
     yield Figure("chain_append_vs_raw", max(engine) / max(raw), "ratio", at_least=0.3, detail=detail | more)
 
 
-async def _get_workspace() -> str:
+async def _get_workspace_id() -> str:
     return "bench"
 
 
 async def _measure_group_commit(file: Path) -> float:
-    log = EventLog(ChainLog(SqliteChainStore(file), _get_workspace))
+    """Return the records per second that 64 callers append at the same time to the audit log (group commit)."""
+    log = EventLog(ChainLog(SqliteChainStore(file), _get_workspace_id))
     numbers = iter(range(APPENDS))
 
     async def append_repeatedly() -> None:
@@ -194,7 +194,10 @@ async def _fill_chain(file: Path, length: int) -> None:
 
 
 def _measure_in_new_process(measurement: str, file: Path) -> tuple[float, float]:
-    """Run the function ``measurement`` in a new process; return its seconds and the growth of peak memory in MB."""
+    """Run the function with this name in ``MEASUREMENTS`` in a new process.
+
+    Return its duration in seconds, and the megabytes by which the peak memory of the process grew.
+    """
     command = [sys.executable, "-m", "bench.chain", measurement, str(file)]
     output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
     seconds, megabytes = output.split()
@@ -202,7 +205,7 @@ def _measure_in_new_process(measurement: str, file: Path) -> tuple[float, float]
 
 
 def _read_resident_memory_mb(field_name: str) -> float:
-    """Return the resident memory of this process in megabytes: current (``VmRSS``) or peak (``VmHWM``).
+    """Return the resident memory of this process in megabytes: current (field ``VmRSS``) or peak (field ``VmHWM``).
 
     The peak from ``getrusage`` would be wrong, because it includes the memory of the parent process.
     """
@@ -211,8 +214,8 @@ def _read_resident_memory_mb(field_name: str) -> float:
 
 
 async def _verify_chain(file: Path) -> None:
-    log = SqliteAuditLog(file, _get_workspace)
-    verdict = await ChainVerifier(log.store, _get_workspace).verify(CHAIN)
+    log = SqliteAuditLog(file, _get_workspace_id)
+    verdict = await ChainVerifier(log.store, _get_workspace_id).verify(CHAIN)
     await log.close()
     if not verdict.chain_valid or verdict.empty:
         raise RuntimeError(verdict.reason)

@@ -22,8 +22,8 @@ PROBE_SECONDS = 0.005
 TRIVIAL = "verify of a scope without records: identity, rights and body like an append's, nothing stored"
 
 
-def measure_service() -> Iterator[Figure]:
-    """Compare the rate of appends with that of a trivial request (the verification of an empty chain)."""
+def measure_append_requests() -> Iterator[Figure]:
+    """Compare the rate of append requests with that of a trivial request (the verification of an empty chain)."""
     event = {"ActionType": "Update", "EntityType": "Batch", "EntityID": "B-1", "ScopeKey": "bench"}
     bodies = {EVENTS: json.dumps({**event, "AfterState": {"ph": 7.3}}), f"{EVENTS}/verify": '{"ScopeKey":"none"}'}
     rates: dict[str, list[float]] = {path: [] for path in bodies}
@@ -40,7 +40,12 @@ def measure_service() -> Iterator[Figure]:
 
 
 def measure_busy_service(file: Path, length: int) -> Iterator[Figure]:
-    """Verify, export and query a long chain; measure the response times of ``/healthz`` at the same time."""
+    """Verify, export and query a long chain over HTTP; measure the response times of ``/healthz`` at the same time.
+
+    Args:
+        file: SQLite file with the chain.
+        length: number of records of the chain.
+    """
     with tempfile.TemporaryDirectory(prefix="bench-") as made:
         shutil.copy(file, Path(made) / "provenance.sqlite")
         with run_service(folder=Path(made)) as running:
@@ -71,15 +76,17 @@ def _build_requests(length: int) -> dict[str, tuple[str, object, int]]:
     }
 
 
-def _measure_request(running: RunningService, path: str, body: object, min_records: int) -> float:
+def _measure_request(running: RunningService, path: str, body: object, min_bytes: int) -> float:
+    """Send a request and return its duration in seconds; raise an error if the reply is shorter than ``min_bytes``."""
     started = time.perf_counter()
     reply: Any = call_service(running, path, body)
-    if len(json.dumps(reply)) < min_records or ("verify" in path and not reply["ChainValid"]):
+    if len(json.dumps(reply)) < min_bytes or ("verify" in path and not reply["ChainValid"]):
         raise RuntimeError(f"unexpected reply to {path}: {str(reply)[:200]}")
     return round(time.perf_counter() - started, 2)
 
 
 def _call_healthz_repeatedly(url: str, stop_event: threading.Event, durations: list[float]) -> None:
+    """Call ``/healthz`` until ``stop_event`` is set; add the seconds of each call to ``durations``."""
     while not stop_event.wait(PROBE_SECONDS):
         started = time.perf_counter()
         with urllib.request.urlopen(f"{url}/healthz", timeout=60) as reply:  # noqa: S310  our own

@@ -20,9 +20,7 @@ FIRST = {"healthz": "/healthz", "query_list": "/oi-api/warm-queries"}
 def measure_cold_start() -> Iterator[Figure]:
     """Measure the time until a new process sends its first reply, alternately for each URL path.
 
-    The figures have no bounds.
-
-    All processes use the same stores and the same query engine.
+    All processes use the same stores and the same query engine. The figures have no bounds.
     """
     with tempfile.TemporaryDirectory(prefix="bench-", ignore_cleanup_errors=True) as folder:
         with run_service(folder=Path(folder)) as running:
@@ -38,6 +36,7 @@ def measure_cold_start() -> Iterator[Figure]:
 
 
 def _measure_first_reply(path: str, environment: Mapping[str, str]) -> dict[str, float]:
+    """Request a path of the app in a new process; return the seconds until its import and its first reply, by name."""
     command = [sys.executable, "-m", "bench.first_reply", path]
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=True)
     times: dict[str, float] = json.loads(done.stdout)

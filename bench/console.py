@@ -53,7 +53,7 @@ VIEWS = (
     "team?view=new",
     "webhooks?view=new",
 )
-"""Views of pages with an address of their own, besides the first view of each page."""
+"""URL paths of further views: each page has a first view, and some pages have further views with their own path."""
 
 ROWS = 10_000
 FRAMES = 240
@@ -68,7 +68,7 @@ _CONSENT = urlencode(
         "code_challenge_method": "S256",
     }
 )
-"""Parameters of the consent page: a request of the workspace's OAuth client."""
+"""Query parameters for the consent page: an authorization request of the workspace's OAuth client."""
 
 _SCROLL = """frames => new Promise((done) => {
   const box = document.querySelector("[role=grid]");
@@ -121,7 +121,7 @@ def _measure_pages(running: RunningService) -> Iterator[Figure]:
 
 
 def _list_pages() -> list[str]:
-    """Return the URL paths of all pages in the console's route table, and of further views."""
+    """Return the URL paths of all pages in the console's route table, and those of ``VIEWS``."""
     entries = PAGES.read_text(encoding="utf-8").split('path: "')[1:]
     paths = [entry.split('"')[0] for entry in entries]
     return [f"consent?{_CONSENT}" if path == "consent" else path for path in paths] + list(VIEWS)
@@ -130,7 +130,13 @@ def _list_pages() -> list[str]:
 def _measure_with_retries(
     running: RunningService, pages: dict[str, str], *, signed_in: bool
 ) -> dict[str, dict[str, Any]]:
-    """Run Lighthouse on all pages, and again on pages with a low score; return the median run of each page."""
+    """Run Lighthouse on all pages, and again on pages with a low score; return the median run of each page by name.
+
+    Args:
+        running: service with the console.
+        pages: URL of each page by name.
+        signed_in: whether the browser signs in before it opens the pages.
+    """
     runs: dict[str, list[dict[str, Any]]] = {name: [] for name in pages}
     for _ in range(RUNS):
         again = [name for name, each in runs.items() if not each or _find_median_run(each)["performance"] < LEAST_SCORE]

@@ -32,16 +32,17 @@ def measure_cosmos() -> Iterator[Figure]:
     yield Figure("cosmos_append_vs_swap", engine / max(swaps.values()), "ratio", at_least=20, detail=detail)
 
 
-async def _get_workspace() -> str:
+async def _get_workspace_id() -> str:
     return "bench"
 
 
 async def _measure_append_rates(server: CosmosServer) -> tuple[float, dict[int, float]]:
+    """Return the records per second of the audit log, and of appends without group commit by number of callers."""
     await create_database(server)
     store = CosmosChainStore(CosmosAccount(server.endpoint, DATABASE, key=server.key))
     await store.provision(CHAIN)
     swaps = {callers: await _measure_single_appends(store, callers) for callers in (1, 8)}
-    log = EventLog(ChainLog(store, _get_workspace))
+    log = EventLog(ChainLog(store, _get_workspace_id))
     engine = await _measure_group_commit(log)
     await log.close()
     return engine, swaps
@@ -80,6 +81,7 @@ async def _measure_single_appends(store: CosmosChainStore, callers: int) -> floa
 
 
 async def _append_if_unchanged(store: CosmosChainStore, chain_tip: Tip, name: str) -> Tip | None:
+    """Append one record after the tip (last record) of the chain; return the new tip, None if the tip has moved."""
     previous = chain_tip.hash or compute_genesis_hash("bench", CHAIN.target, CHAIN.scope_key)
     record = seal_record(
         build_event_draft("editor@plant", build_event(1)), chain_tip.sequence + 1, format_rfc3339(now()), previous, name

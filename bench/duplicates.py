@@ -35,10 +35,7 @@ def measure_deduplication() -> Iterator[Figure]:
 
 
 def _measure_batches(stored: int) -> list[float]:
-    """Store batches of new rows in a table with ``stored`` rows.
-
-    Return the milliseconds of processor time of each batch.
-    """
+    """Store batches of new rows in a table with ``stored`` rows; return the processor milliseconds of each batch."""
     with tempfile.TemporaryDirectory(prefix="bench-") as folder:
         connection = duckdb.connect(str(Path(folder) / "telemetry.duckdb"), config={"threads": 2})
         create_tables(connection, _NOW)

@@ -23,9 +23,10 @@ _QUIET_SECONDS: Final = 1.0
 
 @dataclass(slots=True)
 class HealthzProbe:
-    """Process that calls ``/healthz`` without pauses; a slow reply means that the event loop was blocked.
+    """Process that calls ``/healthz`` again and again; a slow reply means that the event loop was blocked.
 
     Attributes:
+        process: the process, which prints a line for each call.
         replies: start and duration of each call so far, in seconds of ``time.monotonic``.
     """
 
@@ -57,10 +58,7 @@ def run_healthz_probe(url: str) -> Iterator[HealthzProbe]:
 
 
 def measure_event_loop() -> Iterator[Figure]:
-    """Send the attacks (expensive requests) one by one.
-
-    Measure how long ``/healthz`` is without a reply during each.
-    """
+    """Send the attacks (expensive requests) one by one; measure the longest call of ``/healthz`` during each attack."""
     chosen = os.environ.get("EVENT_LOOP_ONLY", "")
     with run_service() as running, run_healthz_probe(running.url) as probe:
         time.sleep(_QUIET_SECONDS)
@@ -81,7 +79,8 @@ def measure_event_loop() -> Iterator[Figure]:
 def _measure_blocking(running: RunningService, probe: HealthzProbe, attack: Attack) -> tuple[float, int]:
     """Return the milliseconds for which an attack blocked the event loop, and the HTTP status of the reply.
 
-    An attack that exceeds the bound is repeated; the result is the shortest time, which other processes affect least.
+    An attack that exceeds the bound is repeated; the result is the shortest time, because other processes can only
+    lengthen it.
     """
     longest = float("inf")
     status = 0

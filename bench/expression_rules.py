@@ -27,7 +27,7 @@ type RegexItems = Sequence[RegexItem]
 
 
 def find_faults(expression: Expression) -> list[str]:
-    """Return one sentence for each rule that a regular expression breaks; it then may not take linear time."""
+    """Return one sentence for each rule that a regular expression breaks; an empty list if it takes linear time."""
     tree = expression.parse()
     rules = _RuleChecker(tree.state.flags, is_bytes=isinstance(expression.pattern, bytes))
     found = list(rules.check_sequence(_flatten_groups(tree)))
@@ -37,11 +37,14 @@ def find_faults(expression: Expression) -> list[str]:
 
 
 class _RuleChecker:
+    """Checks the items of a parsed regular expression for forms that do not take linear time."""
+
     def __init__(self, flags: int, *, is_bytes: bool) -> None:
         self._flags = flags
         self._is_bytes = is_bytes
 
     def check_sequence(self, items: RegexItems) -> Iterator[str]:
+        """Yield a sentence for each nested or adjacent repetition in a sequence of items that accepts too much."""
         for index, item in enumerate(items):
             if _is_unbounded(item) and item[0] in _BACKTRACKING:
                 if self._is_ambiguous_repetition(item):
@@ -52,7 +55,8 @@ class _RuleChecker:
                 yield from self.check_sequence(part)
 
     def check_search(self, items: RegexItems) -> Iterator[str]:
-        for way in _list_alternatives(items):
+        """Yield a sentence for each repetition within which a search can start again after a failed attempt."""
+        for way in _iterate_alternatives(items):
             for index, item in enumerate(way):
                 is_last = all(_can_be_empty(later) for later in way[index + 1 :])
                 if not _is_unbounded(item) or (is_last and item[0] is not _constants.MIN_REPEAT):
@@ -106,7 +110,7 @@ class _RuleChecker:
         )
 
     def _always_ends_run(self, item: RegexItem, run: frozenset[str]) -> bool:
-        """Return whether an item of an expression always ends a run, a text of only the characters ``run``."""
+        """Return whether an item of an expression never matches inside a text that has only the characters ``run``."""
         operation, value = item
         if operation is _constants.AT:
             is_word = all(each.isalnum() or each == "_" for each in run)
@@ -121,6 +125,7 @@ class _RuleChecker:
         return not self._find_item_characters(item) & run
 
     def _is_ambiguous_repetition(self, item: RegexItem) -> bool:
+        """Return whether a repetition can match the same text in several ways, as in ``(a|a)*`` or ``(a*)*``."""
         (body,) = _list_subpatterns(item)
         for each in body:
             if each[0] is _constants.BRANCH:
@@ -133,6 +138,7 @@ class _RuleChecker:
         )
 
     def _find_first_characters(self, items: RegexItems) -> frozenset[str]:
+        """Return the characters of the sample with which a text that matches the items can begin."""
         found: frozenset[str] = frozenset()
         for item in items:
             parts = _list_subpatterns(item)
@@ -173,17 +179,18 @@ def _flatten_groups(items: Any) -> RegexItems:
     return found
 
 
-def _list_alternatives(items: RegexItems) -> Iterator[RegexItems]:
+def _iterate_alternatives(items: RegexItems) -> Iterator[RegexItems]:
     """Yield the sequence of items for each combination of alternatives (``a|b``) in an expression."""
     for index, item in enumerate(items):
         if item[0] is _constants.BRANCH:
             for part in _list_subpatterns(item):
-                yield from _list_alternatives([*items[:index], *part, *items[index + 1 :]])
+                yield from _iterate_alternatives([*items[:index], *part, *items[index + 1 :]])
             return
     yield items
 
 
 def _list_subpatterns(item: RegexItem) -> list[RegexItems]:
+    """Return the sequences of items inside an item: one for each alternative of a branch, else at most one."""
     operation, value = item
     if operation in _REPEATS:
         return [_flatten_groups(value[2])]
@@ -227,7 +234,7 @@ def build_hard_texts(expression: Expression) -> list[tuple[str, str]]:
     tree = expression.parse()
     rules = _RuleChecker(tree.state.flags, is_bytes=isinstance(expression.pattern, bytes))
     found: dict[tuple[str, str], None] = {}
-    for way in _list_alternatives(_flatten_groups(tree)):
+    for way in _iterate_alternatives(_flatten_groups(tree)):
         found["", rules.build_sample(way)] = None
         for index, item in enumerate(way):
             if any(map(_is_unbounded, _iterate_descendants([item]))):

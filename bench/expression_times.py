@@ -18,9 +18,9 @@ MOST_MILLISECONDS: Final = 50
 _REPEATS: Final = 5
 _ATTEMPTS: Final = 5
 _LEAST_SECONDS: Final = 0.01
-"""Calls that are shorter at twice the length are too short to measure growth."""
+"""If a call on the longer text takes less time, it is too short to measure the growth."""
 type _FindMatches = Callable[[Any], Iterator[object]]
-"""Yields after each step; other threads can run between two steps."""
+"""Searches a text and yields after each match or token; other threads can run between two of these steps."""
 
 _KQL_UNITS: Final = (
     '"\\',
@@ -77,10 +77,7 @@ def _measure_growth(find_matches: _FindMatches, build_text: Callable[[int], Any]
 
 
 def _measure_longest_step(find_matches: _FindMatches, text: Any) -> float:
-    """Return the longest CPU time between two matches; other threads must wait for it.
-
-    The best of several runs counts.
-    """
+    """Return the longest CPU time between two matches, for which other threads must wait; the best of several runs."""
     best = float("inf")
     for _ in range(_REPEATS):
         longest, begun = 0.0, time.thread_time()
@@ -92,6 +89,7 @@ def _measure_longest_step(find_matches: _FindMatches, text: Any) -> float:
 
 
 def _iterate_cases() -> Iterator[tuple[str, _FindMatches, Callable[[int], Any]]]:
+    """Yield a name, a search, and a function that builds a text of a given length on which the search is slow."""
     for expression in find_expressions():
         if expression.pattern is not None:
             yield from _iterate_expression_cases(expression)

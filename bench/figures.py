@@ -27,7 +27,7 @@ class Figure:
 
     @property
     def bound(self) -> dict[str, float]:
-        """Bounds of the value, as ``at_least`` and ``at_most``; empty if the figure has none."""
+        """Bounds of the value, with the names ``atLeast`` and ``atMost``; empty if the figure has no bounds."""
         bounds = (("atLeast", self.at_least), ("atMost", self.at_most))
         return {name: value for name, value in bounds if value is not None}
 
@@ -45,7 +45,8 @@ class Figure:
 def summarise_runs(runs: Sequence[Figure]) -> dict[str, Any]:
     """Return the JSON object that ``python -m bench`` prints for a figure: its median and spread over all runs.
 
-    The median must be within the bounds. If the figure counts defects, the value of each run must be.
+    The property ``holds`` is True if the median is within the bounds; if the figure counts defects, the value of every
+    run must be within them.
 
     Args:
         runs: the figure of each run of its benchmark; at least one.

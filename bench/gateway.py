@@ -1,4 +1,4 @@
-"""Benchmark of the edge gateway: time from MQTT messages at a broker to rows in the telemetry table of the service.
+"""Benchmark of the edge gateway: time from sending MQTT messages until their rows are in the telemetry table.
 
 The comparison with HTTP uses the time from the first message to the last row, because rows already appear while
 messages are still being sent.
@@ -71,7 +71,7 @@ def _measure_posts(bodies: list[bytes]) -> _Times:
 
 
 def _measure_gateway(payloads: list[bytes], rate: int) -> _Times:
-    """Publish messages over MQTT, and check that each message has one row in the telemetry table.
+    """Publish messages over MQTT at a rate (0 for the maximum); return the seconds until they were accepted and stored.
 
     Raises:
         ValueError: if a message was lost or stored twice.

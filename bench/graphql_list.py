@@ -92,7 +92,7 @@ def build_service(reads: CountingStores) -> GraphQLService:
 
 @contextmanager
 def disable_limits() -> Iterator[None]:
-    """Context manager: lift the limits of page size and cost, so that one GraphQL request lists all connections."""
+    """Context manager: raise the limits of page size and cost, so that one GraphQL request can list all connections."""
     kept = paging.MAX_SIZE, paging.MAX_SIZE, limits.MAX_COST
     try:
         _set_limits(CONNECTIONS, CONNECTIONS, 10**9)

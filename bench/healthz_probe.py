@@ -12,7 +12,7 @@ PAUSE_SECONDS = 0.002
 
 
 def main(url: str) -> None:
-    """Call ``/healthz`` without pauses until the process is terminated."""
+    """Call ``/healthz`` with pauses of 2 ms until the process is terminated."""
     address = urlsplit(url)
     connection = http.client.HTTPConnection(address.hostname or "", address.port)
     while True:

@@ -52,13 +52,13 @@ def measure_imports() -> Iterator[Figure]:
         same = measure_duckdb_read(folder, TABLE.format(name="same", file=file))
         with run_service(folder=folder / "data") as running:
             first = start_import(running, file)
-            wait_for_rows(running, first, ROWS // 10)
+            wait_for_read_rows(running, first, ROWS // 10)
         with run_service(folder=folder / "data") as running:
-            restarted = wait_for_end(running, first)
+            restarted = wait_for_completed_import(running, first)
             again = run_import(running, file)
         lost = ROWS - restarted["accepted"]
-        yield Figure("import_rows_lost_by_restart", lost, "rows", at_most=0, detail=read_numbers(restarted))
-        yield Figure("import_repeated_rows", again["accepted"], "rows", at_most=0, detail=read_numbers(again))
+        yield Figure("import_rows_lost_by_restart", lost, "rows", at_most=0, detail=get_row_counts(restarted))
+        yield Figure("import_repeated_rows", again["accepted"], "rows", at_most=0, detail=get_row_counts(again))
         with run_service(folder=folder / "fresh") as running:
             idle = read_resident_mb(running.pid)
             probe = LoadMonitor(running)
@@ -103,7 +103,7 @@ def start_import(running: RunningService, file: Path, connection: str = CONNECTI
     return str(made["statusUrl"])
 
 
-def wait_for_rows(running: RunningService, status_url: str, rows: int) -> None:
+def wait_for_read_rows(running: RunningService, status_url: str, rows: int) -> None:
     """Wait until an import job has read at least ``rows`` rows of its file."""
     while True:
         job: Any = call_service(running, status_url)
@@ -112,7 +112,7 @@ def wait_for_rows(running: RunningService, status_url: str, rows: int) -> None:
         time.sleep(POLL_SECONDS)
 
 
-def wait_for_end(running: RunningService, status_url: str) -> dict[str, Any]:
+def wait_for_completed_import(running: RunningService, status_url: str) -> dict[str, Any]:
     """Wait until an import job is completed; return its status document.
 
     Raises:
@@ -129,9 +129,9 @@ def wait_for_end(running: RunningService, status_url: str) -> dict[str, Any]:
 
 def run_import(running: RunningService, file: Path, connection: str = CONNECTION) -> dict[str, Any]:
     """Import the CSV file through the service; return the status document of the completed job."""
-    return wait_for_end(running, start_import(running, file, connection))
+    return wait_for_completed_import(running, start_import(running, file, connection))
 
 
-def read_numbers(job: dict[str, Any]) -> dict[str, int]:
-    """Return the numbers of accepted, duplicate and rejected rows of an import job."""
+def get_row_counts(job: dict[str, Any]) -> dict[str, int]:
+    """Return the numbers of accepted, duplicate and rejected rows in the status document of an import job."""
     return {name: job[name] for name in ("accepted", "duplicates", "rejected")}

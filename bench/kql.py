@@ -27,7 +27,7 @@ RUNS = 5
 MOST_TIMES = 2
 """Maximum time of a query relative to hand-written SQL."""
 LOWER_BOUNDS = {"row_cumsum": 1.3, "row_rank": 1.3}
-"""Maximum times of queries that use ``PARTITION BY``, by the name of the case."""
+"""Maximum time relative to hand-written SQL of the queries whose SQL uses ``PARTITION BY``, by name of the query."""
 MEMORY_BYTES = 1_000_000_000
 
 

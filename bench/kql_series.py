@@ -125,4 +125,4 @@ _CASES: Mapping[str, tuple[str, Compute]] = {
         lambda y: {"filtered": np.convolve(y, np.full(5, 0.2))[: len(y)]},
     ),
 }
-"""KQL expression and computation in NumPy of each case."""
+"""KQL expression, and the same computation in NumPy, by name of the measured function."""

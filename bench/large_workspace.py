@@ -24,7 +24,7 @@ UNLIMITED_WORKSPACE: Final[Mapping[str, Any]] = {
         {"id": "editor@bench", "name": "Engineer", "role": "Editor"},
     ],
 }
-"""Sections that the workspace documents of benchmarks share; the limits do not throttle a benchmark."""
+"""Sections that the workspace documents of benchmarks share; the rate limits are too high to slow down a benchmark."""
 
 
 def write_workspace(file: Path, *, connections: int, queries: int) -> None:

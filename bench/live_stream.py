@@ -129,13 +129,11 @@ class LiveStreamListener:
 
 async def _run_with_service() -> list[LiveStreamListener]:
     with run_service({"WORKSPACE_FILE": str(_WORKSPACE)}) as running:
-        return await run_listeners(running, SECONDS)
+        return await send_to_listeners(running, SECONDS)
 
 
-async def run_listeners(running: RunningService, seconds: int) -> list[LiveStreamListener]:
-    """Send telemetry at a constant rate while 200 clients listen.
-
-    Return the clients when they have received all events.
+async def send_to_listeners(running: RunningService, seconds: int) -> list[LiveStreamListener]:
+    """Send telemetry at a constant rate while 200 clients listen; return the clients when they have all events.
 
     Raises:
         TimeoutError: events are missing after the time limit.

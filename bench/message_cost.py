@@ -32,17 +32,14 @@ EVENTS: Final = 20_000
 BATCH: Final = 500
 ROUNDS: Final = 5
 MOST_READINGS: Final = 17.5
-"""Maximum of the ratio to ``json.loads``: half of 35, which it was when every step parsed the payload again."""
+"""Maximum ratio of a message's cost to ``json.loads``: half of 35, the ratio when every step parsed the payload."""
 
 _ENQUEUED = "2026-01-05T08:00:00.123Z"
 _INSTANT = datetime(2026, 1, 5, 8, tzinfo=UTC)
 
 
 class _Stores:
-    """Hub, state store, blob store and message service that store nothing.
-
-    Only the hub keeps the last sent messages.
-    """
+    """Substitute for hub, state store, blob store and message service; it stores only the last sent messages."""
 
     def __init__(self) -> None:
         self.sent: Sequence[HubMessage] = ()
@@ -71,7 +68,7 @@ def measure_message_cost() -> Iterator[Figure]:
     rounds, readings = [], []
     for _ in range(ROUNDS):
         rounds.append(asyncio.run(_run_round()))
-        readings.append(_measure_reading())
+        readings.append(_measure_json_parsing())
     totals = [sum(steps.values()) for steps in rounds]
     ratios = [total / reading for total, reading in zip(totals, readings, strict=True)]
     parts = {name: round(median(steps[name] for steps in rounds), 1) for name in rounds[0]}
@@ -158,7 +155,7 @@ def _build_trigger(number: int, messages: Sequence[HubMessage]) -> TriggerBatch:
     )
 
 
-def _measure_reading() -> float:
+def _measure_json_parsing() -> float:
     """Return the microseconds that the standard library's JSON parser needs for one message."""
     texts = [json.dumps(message) for batch in build_messages(EVENTS, BATCH) for message in batch]
     started = time.process_time()

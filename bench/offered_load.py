@@ -116,7 +116,7 @@ class ConnectionPool:
         return self.outcomes
 
     def record_outcome(self, connection: "_Connection", outcome: RequestOutcome, *, alive: bool) -> None:
-        """Record the outcome of a request; reuse its connection if it is ``alive``."""
+        """Record the outcome of a request; use its connection for further requests if the connection is ``alive``."""
         self.outcomes.append(outcome)
         if alive:
             self._free.append(connection)

@@ -11,7 +11,7 @@ from bench.offered_load import RequestOutcome, build_raw_request, measure_capaci
 from bench.running import RunningService, run_service
 
 LEAD_SECONDS = 5.0
-"""Load before the measurement: the service absorbs a burst, and needs two seconds to detect an overload."""
+"""Seconds of load before the measurement: the service absorbs a burst, and detects an overload after two seconds."""
 SECONDS = float(os.environ.get("OVERLOAD_SECONDS", "20"))
 CALLERS = 64
 OVERLOAD_FACTOR = 2

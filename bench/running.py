@@ -108,7 +108,7 @@ async def _post_bodies_concurrently(
 ) -> float:
     waiting = iter(bodies)
 
-    async def post_bodies(session: aiohttp.ClientSession) -> None:
+    async def post_waiting_bodies(session: aiohttp.ClientSession) -> None:
         for body in waiting:
             async with session.post(url, data=body) as reply:
                 reply.raise_for_status()
@@ -116,7 +116,7 @@ async def _post_bodies_concurrently(
 
     async with aiohttp.ClientSession(headers=headers) as session:
         started = time.perf_counter()
-        await asyncio.gather(*(post_bodies(session) for _ in range(connections)))
+        await asyncio.gather(*(post_waiting_bodies(session) for _ in range(connections)))
         return time.perf_counter() - started
 
 

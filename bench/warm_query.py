@@ -22,9 +22,10 @@ MANY_REQUESTS = 20
 
 
 def measure_warm_query() -> Iterator[Figure]:
-    """Send requests one after the other.
+    """Measure the time that the service adds to the engine's time, and the rows per second of JSON and Arrow replies.
 
-    Subtract the engine's own time, which each reply contains, from the response time.
+    Requests are sent one after the other. Each reply states the engine's time, which is subtracted from the response
+    time.
     """
     with run_service() as running:
         bodies = [json.dumps(batch).encode() for batch in build_messages(STORED, 500)]

@@ -27,7 +27,7 @@ _REPEATS = 3
 def measure_workspace_document() -> Iterator[Figure]:
     """Measure the plan (preview of changes) and the application of a document of 5 MB with 7,000 items.
 
-    How long ``/healthz`` is blocked is measured in a second run, because this measurement itself costs time.
+    The time for which ``/healthz`` is blocked is measured in a second run, because this measurement itself costs time.
     """
     quiet = _measure_document(calls_healthz=False)
     probed = _measure_document(calls_healthz=True)
@@ -41,7 +41,16 @@ def measure_workspace_document() -> Iterator[Figure]:
 
 @dataclass(frozen=True, slots=True)
 class _DocumentRun:
-    """Measurements of the planning and application of the workspace document in one service."""
+    """Measurements of one plan and one application of the workspace document in a new service.
+
+    Attributes:
+        body_bytes: size of the document.
+        plan_seconds: duration of the fastest request for a plan.
+        apply_seconds: duration of the request that applies the document.
+        memory: resident memory in MB above that of the idle service, after the application.
+        plan_blocked: longest call of ``/healthz`` during the plan, in milliseconds; 0 if it was not called.
+        apply_blocked: longest call of ``/healthz`` during the application, in milliseconds; 0 if it was not called.
+    """
 
     body_bytes: int
     plan_seconds: float
@@ -82,7 +91,7 @@ def _measure_document(*, calls_healthz: bool) -> _DocumentRun:
 
 
 def _build_document(exported: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the exported workspace document with many added connections, surfaces (their groups) and queries."""
+    """Return the exported workspace document with many more connections, surfaces (groups of them) and queries."""
     lookups = [f"line-{number}" for number in range(CONNECTIONS)]
     connections = [
         {"lookup": lookup, "name": f"Line {lookup}", "type": "CLOUD_EVENT_HUB", "source": {"devices": [f"{lookup}-*"]}}

@@ -48,7 +48,7 @@ class HealthzProbe:
 
 @contextmanager
 def run_healthz_probe(url: str) -> Iterator[HealthzProbe]:
-    """Context manager: another process calls ``/healthz`` repeatedly while the ``with`` block runs; yield its calls."""
+    """Context manager: run a process that calls ``/healthz`` repeatedly during the ``with`` block; yield its probe."""
     command = [sys.executable, "-m", "bench.healthz_probe", url]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         try:

@@ -33,7 +33,7 @@ def _build_container_definition(definition: ContainerDefinition) -> dict[str, An
 
 
 def build_file_text() -> str:
-    """Build the JSON text of the file cosmos-containers.json."""
+    """Build the JSON text of the file cosmos-containers.json, with the definitions of all containers."""
     return json.dumps(build_container_definitions(), indent=2) + "\n"
 
 

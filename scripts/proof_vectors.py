@@ -28,7 +28,7 @@ STATES: tuple[dict[str, Any], ...] = (
 )
 
 
-def build_vectors() -> str:
+def build_proof_vectors() -> str:
     """Return the test vectors as JSON text; the text is the same on every run."""
     key = ec.derive_private_key(int.from_bytes(hashlib.sha256(b"test vectors").digest()), ec.SECP256R1())
     public = serialization.PublicFormat.SubjectPublicKeyInfo
@@ -100,4 +100,4 @@ def _to_base64(data: bytes) -> str:
 
 
 if __name__ == "__main__":
-    TARGET.write_text(build_vectors(), encoding="utf-8")
+    TARGET.write_text(build_proof_vectors(), encoding="utf-8")

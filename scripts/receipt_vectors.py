@@ -16,7 +16,7 @@ from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature
 
-from scripts.proof_vectors import build_vectors
+from scripts.proof_vectors import build_proof_vectors
 from shared.auth.jose import to_jwk
 from shared.provenance.cose import RootSignature, build_protected_header, build_signed_bytes, encode_key_set
 from shared.provenance.notes import VerifierKey
@@ -28,7 +28,7 @@ _COORDINATE: Final = 32
 
 def build_receipt_vectors() -> str:
     """Return the test vectors as JSON text; the text is the same on every run."""
-    chain = json.loads(build_vectors())
+    chain = json.loads(build_proof_vectors())
     key = ec.derive_private_key(int.from_bytes(hashlib.sha256(b"test vectors").digest()), ec.SECP256R1())
     verifier = VerifierKey.parse(chain["verifierKey"])
     signatures = {

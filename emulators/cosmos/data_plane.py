@@ -47,7 +47,7 @@ class QueryScope:
     low: str = ""
     high: str = "FF"
 
-    def list_item_lists(self) -> list[tuple[str, ItemList]]:
+    def list_partitions_to_read(self) -> list[tuple[str, ItemList]]:
         """Return the item lists that the query must read, in order, each with the id of its physical partition.
 
         For a query of one logical partition, the id is empty.
@@ -140,7 +140,7 @@ def _iterate_items_by_creation(
     statement: SqlStatement, scope: QueryScope, start: PagePosition
 ) -> Iterator[tuple[str, CosmosItem]]:
     """Yield the matching items after a position in order of creation, each with the id of its physical partition."""
-    for range_id, items in scope.list_item_lists():
+    for range_id, items in scope.list_partitions_to_read():
         # Partition ids are ordered, so that earlier partitions were read completely.
         if start.range_id and int(range_id or 0) < int(start.range_id):
             continue
@@ -156,7 +156,7 @@ def _iterate_items_by_index(
     key = statement.sort_keys[0]
     last_entry = None if start.keys is None else build_sort_entry(start.keys[0], start.number)
     # Clients send a sorted query to one physical partition at a time.
-    ((range_id, items),) = scope.list_item_lists()
+    ((range_id, items),) = scope.list_partitions_to_read()
     for item in items.iterate_sorted_after(key.path, last_entry, descending=key.descending):
         if scope.contains(item) and statement.matches(item.document):
             yield range_id, item
@@ -194,7 +194,7 @@ def _collect_page(
         if len(page.results) >= max_items or size > _MAX_PAGE_BYTES:
             page.next_position = end
             return page
-        skip = end.skipped < statement.skipped
+        skip = end.skipped < statement.results_to_skip
         keys = statement.compute_sort_keys(item.document) if statement.sort_keys else None
         end = PagePosition(range_id, item.number, keys, end.skipped + skip, end.returned + (not skip))
         page.scanned += 1

@@ -59,7 +59,7 @@ class SqlStatement:
         return not self.sort_keys and not self.aggregates and self.top is None and self.offset is None
 
     @property
-    def skipped(self) -> int:
+    def results_to_skip(self) -> int:
         """Number of results to skip, from the OFFSET clause."""
         return self.offset or 0
 
@@ -114,7 +114,7 @@ class SqlStatement:
             if not self.is_value or len(self.aggregates) != 1 or self.sort_keys or self.max_results is not None:
                 raise build_unsupported_error("cross-partition aggregates except a single one after SELECT VALUE")
             return f"SELECT VALUE {self._render_partial_aggregate()} FROM {self.alias}{where}"  # noqa: S608  parsed by this server
-        needed = None if self.max_results is None else self.skipped + self.max_results
+        needed = None if self.max_results is None else self.results_to_skip + self.max_results
         limit = "" if needed is None else f" OFFSET 0 LIMIT {needed}"
         if not self.sort_keys:
             return f"SELECT {self.select_text} FROM {self.alias}{where}{limit}"  # noqa: S608  parsed by this server

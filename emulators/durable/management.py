@@ -53,7 +53,7 @@ class Management:
             async with asyncio.timeout(seconds):
                 while True:
                     found = await self.find_instance(instance)
-                    if found is None or found.status.ended:
+                    if found is None or found.status.has_ended:
                         return found
                     await asyncio.sleep(pause)
         return None
@@ -123,7 +123,7 @@ class Management:
 
         def delete_if_ended(connection: sqlite3.Connection) -> OrchestrationStatus | None:
             found = rows.find_instance(connection, instance)
-            if found is not None and found.status.ended:
+            if found is not None and found.status.has_ended:
                 connection.execute("DELETE FROM instances WHERE id = ?", (instance,))
             return found.status if found is not None else None
 
@@ -184,7 +184,7 @@ class Management:
 
         def change_unless_ended(connection: sqlite3.Connection) -> OrchestrationStatus | None:
             found = rows.find_instance(connection, instance)
-            if found is not None and not found.status.ended:
+            if found is not None and not found.status.has_ended:
                 change(connection, at)
             return found.status if found is not None else None
 

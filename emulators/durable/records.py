@@ -88,8 +88,8 @@ class OrchestrationStatus(StrEnum):
     TERMINATED = "Terminated"
 
     @property
-    def ended(self) -> bool:
-        """True if the orchestration has ended."""
+    def has_ended(self) -> bool:
+        """True if the orchestration is completed, failed or terminated."""
         return self in ENDED
 
 

@@ -35,7 +35,7 @@ def start_instance(connection: sqlite3.Connection, new_instance: NewInstance, at
     Return False if an instance with this id has not ended.
     """
     found = find_instance(connection, new_instance.instance)
-    if found is not None and not found.status.ended:
+    if found is not None and not found.status.has_ended:
         return False
     connection.execute("DELETE FROM instances WHERE id = ?", (new_instance.instance,))
     parent = (

@@ -175,7 +175,11 @@ def _must_be_delivered_alone(message: OrchestrationMessage, retried: set[int]) -
 def _commit_turn(connection: sqlite3.Connection, turn_input: TurnInput, turn: Turn, at: datetime) -> bool:
     start = turn_input.instance.start
     stored_instance = rows.find_instance(connection, start.instance)
-    if stored_instance is None or stored_instance.start.execution != start.execution or stored_instance.status.ended:
+    if (
+        stored_instance is None
+        or stored_instance.start.execution != start.execution
+        or stored_instance.status.has_ended
+    ):
         return False
     taken = [(message.number,) for message in turn_input.messages]
     stored_count = connection.execute(
@@ -200,7 +204,7 @@ def _store_turn(connection: sqlite3.Connection, stored_instance: Instance, turn:
     instance = stored_instance.start.instance
     status = (
         OrchestrationStatus.SUSPENDED
-        if stored_instance.status is OrchestrationStatus.SUSPENDED and not turn.status.ended
+        if stored_instance.status is OrchestrationStatus.SUSPENDED and not turn.status.has_ended
         else turn.status
     )
     connection.execute(
@@ -220,7 +224,7 @@ def _store_turn(connection: sqlite3.Connection, stored_instance: Instance, turn:
     connection.execute("DELETE FROM waits WHERE instance = ?", (instance,))
     waits = [(instance, name) for name, count in turn.progress.waits.items() if count > 0]
     connection.executemany("INSERT INTO waits VALUES (?, ?)", waits)
-    if status.ended:
+    if status.has_ended:
         clean_up_ended_instance(connection, instance, at)
 
 

@@ -292,7 +292,7 @@ class _TurnRunner:
 
     def _build_turn(self) -> Turn:
         """Return the result of this turn, after adding the events with which a turn ends."""
-        if self._turn.status.ended:
+        if self._turn.status.has_ended:
             how, result = self._turn.status, self._turn.output
             self._new.append(
                 events.build_event(EventType.EXECUTION_COMPLETED, self._now, OrchestrationStatus=how, Result=result)

@@ -239,7 +239,7 @@ class Webhooks:
         if found is None:
             return WebhookReply(404)
         document = await self._build_status_document(found, request)
-        if not found.status.ended:
+        if not found.status.has_ended:
             location = self._urls.build_management_urls(request.segments[1])["statusQueryGetUri"]
             return WebhookReply(202, document, {"Location": location, "Retry-After": "5"})
         failed = found.status is OrchestrationStatus.FAILED and has_true_parameter(
@@ -301,7 +301,7 @@ class Webhooks:
         found = await self._management.purge(request.segments[1])
         if found is None:
             return WebhookReply(404)
-        if not found.ended:
+        if not found.has_ended:
             message = "Only orchestrations in a terminal state can be purged, but the orchestration with instance ID "
             return WebhookReply(412, f"{message}{request.segments[1]} has status {found}")
         return WebhookReply(200, {"instancesDeleted": 1})
@@ -317,7 +317,7 @@ class Webhooks:
 def _build_state_change_reply(previous: OrchestrationStatus | None) -> WebhookReply:
     if previous is None:
         return WebhookReply(404)
-    return WebhookReply(410) if previous.ended else WebhookReply(202)
+    return WebhookReply(410) if previous.has_ended else WebhookReply(202)
 
 
 def _build_invalid_json_reply() -> WebhookReply:

@@ -15,7 +15,7 @@ REDIRECT = "http://127.0.0.1:4711/callback"
 SCOPE = "Workspace.Catalog.Read Workspace.Mcp.Use"
 
 
-def build_challenge(verifier: str) -> str:
+def compute_code_challenge(verifier: str) -> str:
     """Return the PKCE code challenge of a code verifier."""
     return urlsafe_b64encode(hashlib.sha256(verifier.encode()).digest()).rstrip(b"=").decode()
 
@@ -38,7 +38,7 @@ class OAuthClient:
             "redirect_uri": self.redirect_uri,
             "scope": SCOPE,
             "state": "s1",
-            "code_challenge": build_challenge(self.verifier),
+            "code_challenge": compute_code_challenge(self.verifier),
             "code_challenge_method": "S256",
         }
         return {name: value for name, value in (usual | changes).items() if value is not None}

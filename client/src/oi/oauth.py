@@ -82,7 +82,7 @@ class AuthorizationRequest:
             "client_id": self.client_id,
             "redirect_uri": self.redirect_uri,
             "state": self.state,
-            "code_challenge": build_challenge(self.verifier),
+            "code_challenge": compute_code_challenge(self.verifier),
             "code_challenge_method": "S256",
         }
         if self.scopes:
@@ -90,11 +90,11 @@ class AuthorizationRequest:
         return f"{server.authorization_endpoint}?{urlencode(parameters)}"
 
 
-def build_challenge(verifier: str) -> str:
+def compute_code_challenge(verifier: str) -> str:
     """Compute the PKCE code challenge (method S256) of a code verifier.
 
     Example:
-        >>> build_challenge("dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk")
+        >>> compute_code_challenge("dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk")
         'E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM'
     """
     return urlsafe_b64encode(hashlib.sha256(verifier.encode()).digest()).rstrip(b"=").decode()

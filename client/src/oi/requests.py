@@ -64,8 +64,8 @@ def is_safe_to_repeat(method: str, headers: Mapping[str, str]) -> bool:
     return method in {*_READING, "PUT", "DELETE"} or "Idempotency-Key" in headers
 
 
-def can_change(method: str) -> bool:
-    """Return whether requests with this HTTP method can change something."""
+def can_method_change_data(method: str) -> bool:
+    """Return whether a request with this HTTP method can change data of the service."""
     return method not in _READING
 
 

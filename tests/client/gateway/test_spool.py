@@ -115,7 +115,7 @@ def test_rejected_messages_are_stored_separately(tmp_path: Path) -> None:
     spool.append({"a": [b"3\n"]}, [], b"")
     batch = read_batch(spool, "a")
     spool.append({"a": [b"4\n"]}, [], b"")
-    spool.reject(batch, [b"1\n", b"3\n"], [Rejected("", "a", "service", "Why.", b"2\n")])
+    spool.reject_messages(batch, [b"1\n", b"3\n"], [Rejected("", "a", "service", "Why.", b"2\n")])
     assert b"".join(read_batch(spool, "a").blocks) == b"1\n3\n4\n"
     assert [each for _, each in spool.read_rejected(9)] == [
         Rejected("", "a", "service", "Why.", b"2\n"),

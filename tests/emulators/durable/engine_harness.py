@@ -143,7 +143,7 @@ class EngineHarness:
 
         async def has_ended() -> bool:
             found = await self.management.find_instance(instance)
-            return found is not None and found.status.ended
+            return found is not None and found.status.has_ended
 
         await self.wait_until(has_ended, tick=tick)
         return await self.read_status(instance)

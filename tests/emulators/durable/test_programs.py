@@ -65,12 +65,12 @@ async def run_to_end(harness: EngineHarness, crashes: Crashes) -> dict[str, Any]
         for instance in await harness.management.list_instance_page(InstanceFilter(), "", 100):
             for name in programs.EVENTS:
                 key = (instance.start.execution, name)
-                if not instance.status.ended and fed.setdefault(key, 0) < 1:
+                if not instance.status.has_ended and fed.setdefault(key, 0) < 1:
                     fed[key] += 1
                     for _ in range(12):
                         await harness.raise_event(name, "data", instance.start.instance)
         found = await harness.management.find_instance("one")
-        return found is not None and found.status.ended
+        return found is not None and found.status.has_ended
 
     await harness.wait_until(check_end, tick=7)
     return await harness.read_status()

@@ -7,13 +7,13 @@ from oi.verification.export import verify_export
 from oi.verification.merkle import is_consistent, is_included
 from oi.verification.notes import VerifierKey, open_checkpoint_with_keys
 
-from scripts.proof_vectors import TARGET, build_vectors
+from scripts.proof_vectors import TARGET, build_proof_vectors
 from shared.provenance.hash_rule import parse_json_integer
 
 
 def test_the_proof_vectors_are_current() -> None:
     """tests/vectors/proofs.json equals the output of scripts/proof_vectors.py."""
-    assert TARGET.read_text(encoding="utf-8") == build_vectors(), "run: .venv/bin/python -m scripts.proof_vectors"
+    assert TARGET.read_text(encoding="utf-8") == build_proof_vectors(), "run: .venv/bin/python -m scripts.proof_vectors"
 
 
 def test_the_proof_vectors_are_valid() -> None:

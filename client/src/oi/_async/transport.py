@@ -13,7 +13,7 @@ from oi.errors import REAUTHENTICATION_REQUIRED, ApiError, SignInError, Unreacha
 from oi.requests import (
     MAX_ATTEMPTS,
     build_headers,
-    can_change,
+    can_method_change_data,
     find_error,
     find_retry_delay,
     interpret_error_after_lost_reply,
@@ -211,6 +211,6 @@ class AsyncTransport:
                     return response
             pause = find_retry_delay(error, attempt, self._max_attempts) if may_repeat else None
             if pause is None:
-                error.is_outcome_unknown = is_reply_lost and can_change(method)
+                error.is_outcome_unknown = is_reply_lost and can_method_change_data(method)
                 raise error
             await sleep(pause)

@@ -163,7 +163,7 @@ class Sender:
             self._next_at[batch.lookup] = time.monotonic() + _HOLD_SECONDS
             return
         accepted = [line for number, line in enumerate(lines, 1) if number not in named]
-        await self._spool.run(self._spool.spool.reject, batch, accepted, rejected)
+        await self._spool.run(self._spool.spool.reject_messages, batch, accepted, rejected)
         self._metrics.increase_counter("rejected_messages_total", len(rejected), label=f'reason="{code}"')
         _LOG.warning("%s", refusal.text)
 

@@ -168,8 +168,8 @@ class GatewaySpool:
             # The file shrinks in steps after an outage; a whole vacuum would stop the intake.
             self._database.execute(f"PRAGMA incremental_vacuum({_FREE_PAGES})").fetchall()
 
-    def reject(self, batch: Batch, lines: Sequence[bytes], rejected: Sequence[Rejected]) -> None:
-        """Divide a batch: keep some of its messages for sending, and store the others as rejected.
+    def reject_messages(self, batch: Batch, lines: Sequence[bytes], rejected: Sequence[Rejected]) -> None:
+        """Store some messages of a batch as rejected; the other messages of the batch stay and can be sent again.
 
         Args:
             batch: batch that the service has refused.

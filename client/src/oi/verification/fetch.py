@@ -80,7 +80,7 @@ class _Checkpoint:
 
 @dataclass(slots=True)
 class _History:
-    """Downloaded records of an audit chain.
+    """Digests and hashes of the downloaded records of an audit chain, in the order of the chain.
 
     Attributes:
         digests: a digest of each whole record.

@@ -33,7 +33,7 @@ from shared.oauth.redirects import Redirect
 from shared.provenance.ports import Target
 from shared.timestamps import now
 from shared.versioned_cache import VersionedCache
-from tests.service.oauth_client import SCOPE, build_challenge, read_query
+from tests.service.oauth_client import SCOPE, compute_code_challenge, read_query
 from tests.virtual_time import VirtualTime
 
 BASE = "https://plant.example"
@@ -131,7 +131,7 @@ class Server:
                 "response_type": "code",
                 "client_id": CLIENT.client_id,
                 "scope": SCOPE,
-                "code_challenge": build_challenge(VERIFIER),
+                "code_challenge": compute_code_challenge(VERIFIER),
                 "code_challenge_method": "S256",
             }
         )

@@ -10,7 +10,7 @@ from shared.errors import Kind, WorkspaceError
 from shared.oauth.authorization import ConsentQuestion
 from shared.oauth.parameters import Parameters
 from shared.oauth.redirects import Redirect
-from tests.service.oauth_client import build_challenge, read_query
+from tests.service.oauth_client import compute_code_challenge, read_query
 from tests.unit.shared.oauth.conftest import BASE, CLIENT, MEMBER, VERIFIER, Server
 
 READ, MANAGE = AccessRight.CATALOG_READ, AccessRight.KEYS_MANAGE
@@ -19,7 +19,7 @@ VALID = {
     "client_id": CLIENT.client_id,
     "scope": f"{READ} {MANAGE}",
     "state": "s",
-    "code_challenge": build_challenge(VERIFIER),
+    "code_challenge": compute_code_challenge(VERIFIER),
     "code_challenge_method": "S256",
 }
 

@@ -21,7 +21,7 @@ from shared.oauth.sign_in_demands import (
 )
 from shared.runtime import SYSTEM_RUNTIME
 from shared.timestamps import format_rfc3339
-from tests.service.oauth_client import SCOPE, build_challenge, read_query
+from tests.service.oauth_client import SCOPE, compute_code_challenge, read_query
 from tests.unit.shared.oauth.conftest import BASE, CLIENT, VERIFIER, Server
 from tests.virtual_time import VirtualTime
 
@@ -136,7 +136,7 @@ async def consent_to_request(oauth_server: Server, sign_in: SignIn, **values: st
         "response_type": "code",
         "client_id": CLIENT.client_id,
         "scope": SCOPE,
-        "code_challenge": build_challenge(VERIFIER),
+        "code_challenge": compute_code_challenge(VERIFIER),
         "code_challenge_method": "S256",
     }
     caller = replace(oauth_server.build_caller(), sign_in=sign_in)

@@ -65,7 +65,7 @@ def main() -> int:
         print(f"{module}  <-  {importer}{note}")  # noqa: T201  the report
     print(f"{len(found)} modules are imported by exactly one other module; {len(unexplained)} without a reason")  # noqa: T201  the report
     if options.at_most is not None and len(unexplained) > options.at_most:
-        print(f"At most {options.at_most} may have no reason.", file=sys.stderr)  # noqa: T201
+        print(f"At most {options.at_most} of these modules may lack a reason.", file=sys.stderr)  # noqa: T201
         return 1
     return 0
 

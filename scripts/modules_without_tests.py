@@ -71,7 +71,7 @@ def main() -> int:
     share = 100 * (total - len(missing)) / total
     print(f"{total - len(missing)} of {total} modules ({share:.1f} %) have a test module of their name.")  # noqa: T201
     if share < bound:
-        print(f"At least {bound:g} % must have one.", file=sys.stderr)  # noqa: T201
+        print(f"At least {bound:g} % of the modules must have a test module.", file=sys.stderr)  # noqa: T201
         return 1
     return 0
 

@@ -19,7 +19,7 @@ from functions.conditions import parse_condition
 from functions.idempotency import make_idempotent
 from functions.paging import CatalogPageQuery, build_cursor_check, select_page
 from functions.reply_docs import alert_rules as replies
-from shared.alerts.evaluation import find_query_errors
+from shared.alerts.evaluation import check_rule_against_query
 from shared.alerts.models import RuleState
 from shared.alerts.rule_results import build_status_report
 from shared.alerts.service import Trial
@@ -112,7 +112,7 @@ async def _list_query_errors(
     if item is None:
         return [FieldError("query", f"the workspace has no warm query {rule.query}")]
     query, columns = StoredWarmQuery.model_validate(item.definition), services().queries.columns
-    return await find_query_errors(rule, query, columns, is_query_readable=AccessRight.CATALOG_READ in rights)
+    return await check_rule_against_query(rule, query, columns, is_query_readable=AccessRight.CATALOG_READ in rights)
 
 
 @GROUP.endpoint(
@@ -170,7 +170,7 @@ def _build_rule(lookup: str, body: AlertRuleBody, stored_rule: Mapping[str, Any]
 
 
 async def _describe_rule(item: CatalogItem) -> dict[str, Any]:
-    return _rule_to_json(item, await services().alerts.service.find_state(item.key))
+    return _rule_to_json(item, await services().alerts.service.find_rule_state(item.key))
 
 
 def _rule_to_json(item: CatalogItem, state: RuleState | None) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from shared.downloads.models import Job, JobKind, JobStatus
 from shared.errors import ValidationErrors
 from shared.http.messages import Reply, build_json_reply
 from shared.http.operations import Call, Group
-from shared.imports.mapping_rules import MAX_COLUMNS, check_mapping
+from shared.imports.mapping_rules import MAX_COLUMNS, check_column_mapping
 from shared.imports.service import get_import_request
 from shared.imports.uploads import MAX_BYTES
 from shared.timestamps import format_rfc3339
@@ -88,7 +88,7 @@ class RemappingBody(BaseModel):
 
 async def _check_import(call: Call[Any, ImportBody], faults: ValidationErrors) -> None:
     if faults.has_valid_fields("format", "mapping"):
-        check_mapping(call.body.format, call.body.mapping.model_dump(), faults)
+        check_column_mapping(call.body.format, call.body.mapping.model_dump(), faults)
 
 
 @GROUP.endpoint(
@@ -196,7 +196,7 @@ def _read_new_mapping(body: RemappingBody, job: Job) -> ImportMapping | None:
     if body.mapping is None:
         return None
     faults = ValidationErrors()
-    check_mapping(get_import_request(job).format, body.mapping.model_dump(), faults)
+    check_column_mapping(get_import_request(job).format, body.mapping.model_dump(), faults)
     faults.raise_all()
     return to_import_mapping(body.mapping)
 

@@ -148,7 +148,7 @@ async def _verify_event_sender(request: Request) -> None:
     unknown=UnknownNames.IGNORE,
     docs=EVENTS_DOCS,
 )
-async def take_live_stream_event(call: Call[Any, ConnectEvent]) -> Reply:
+async def handle_live_stream_event(call: Call[Any, ConnectEvent]) -> Reply:
     """Handle a Web PubSub event: authorize a connecting client, replay past impulses, or release a closed stream.
 
     A closed stream no longer counts towards the quota of its principal.
@@ -160,7 +160,7 @@ async def take_live_stream_event(call: Call[Any, ConnectEvent]) -> Reply:
     if event == CONNECTED:
         # Web PubSub does not wait for this reply. The request lasts as long as the replay, because the platform may
         # stop an instance without requests.
-        filters = StreamFilters.from_connection_state(_decode_connection_state(headers.get(_STATE, "")))
+        filters = StreamFilters.from_stream_state(_decode_connection_state(headers.get(_STATE, "")))
         await services().live_stream.catch_up.run(headers.get(CONNECTION_ID, ""), filters)
     elif event == DISCONNECTED:
         member_id = read_member_id(_decode_connection_state(headers.get(_STATE, "")))
@@ -181,7 +181,7 @@ async def admit_listener(call: Call[StreamFilters, Any]) -> Reply:
     subprotocol = call.request.headers.get("sec-websocket-protocol", "")
     reply = {"userId": admission.user, "groups": admission.groups}
     expires_at = format_rfc3339(Listener.from_principal(call.principal).expires_at)
-    state = {"expiresAt": expires_at, MEMBER: call.principal.member_id} | call.query.to_connection_state(
+    state = {"expiresAt": expires_at, MEMBER: call.principal.member_id} | call.query.to_stream_state(
         services().runtime.now()
     )
     return build_json_reply(

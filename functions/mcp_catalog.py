@@ -25,7 +25,7 @@ from shared.catalog.models import ConnectionType, StoredWarmQuery, WarmQuery
 from shared.catalog.snapshot import Catalog
 from shared.http.validation import validate_with_model
 from shared.mcp_server.capabilities import Resource, Tool, ToolResult
-from shared.openapi.schemas import build_inline_schema
+from shared.openapi.schemas import build_schema_with_definitions
 from shared.provenance.overview import DEFAULT_LIMIT, MAX_LIMIT
 from shared.provenance.records import parse_record
 from shared.telemetry.connection_status import describe_statistics
@@ -117,7 +117,7 @@ def build_catalog_tools(principal: Principal, catalog: Catalog) -> Sequence[Tool
             "List data connections",
             "List the data connections with their status, statistics and surfaces.",
             _NO_ARGUMENTS,
-            build_inline_schema(DataConnections, "serialization"),
+            build_schema_with_definitions(DataConnections, "serialization"),
             list_connections,
         ),
         Tool(
@@ -126,10 +126,10 @@ def build_catalog_tools(principal: Principal, catalog: Catalog) -> Sequence[Tool
             "Return the signals (fields) of a connection's messages with pointer in Payload, type, unit and expected "
             "range, and its status, statistics, surfaces and approved queries. Call it before you write KQL.",
             add_argument_descriptions(
-                build_inline_schema(DescribeArguments, "validation"),
+                build_schema_with_definitions(DescribeArguments, "validation"),
                 lookup="Lookup of the data connection, for example pump-rig.",
             ),
-            build_inline_schema(DescribedConnection, "serialization"),
+            build_schema_with_definitions(DescribedConnection, "serialization"),
             describe_connection,
             hidden_arguments=("connection",),
         ),
@@ -138,7 +138,7 @@ def build_catalog_tools(principal: Principal, catalog: Catalog) -> Sequence[Tool
             "List surfaces",
             "List the surfaces (named groups of connections) with their connections and warm queries.",
             _NO_ARGUMENTS,
-            build_inline_schema(Surfaces, "serialization"),
+            build_schema_with_definitions(Surfaces, "serialization"),
             list_surfaces,
         ),
     )
@@ -270,8 +270,8 @@ def build_pending_decision_tools(principal: Principal, catalog: Catalog, *, has_
             "List pending decisions",
             "List what waits for a person's decision: drafts of warm queries, and the pending amendments (documented "
             "corrections) of all scopes, oldest first.",
-            add_argument_descriptions(build_inline_schema(PendingDecisionsArguments, "validation")),
-            build_inline_schema(PendingDecisions, "serialization"),
+            add_argument_descriptions(build_schema_with_definitions(PendingDecisionsArguments, "validation")),
+            build_schema_with_definitions(PendingDecisions, "serialization"),
             list_decisions,
         ),
     )

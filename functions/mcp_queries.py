@@ -21,13 +21,13 @@ from shared.auth.rights import AccessRight
 from shared.catalog.administration import build_connection_not_found_error, build_surface_not_found_error
 from shared.catalog.models import QueryParameter, WarmQuery
 from shared.catalog.snapshot import Catalog
-from shared.catalog.unique_names import assign_unique_names
+from shared.catalog.unique_names import build_unique_names_by_lookup
 from shared.errors import WorkspaceError
 from shared.http.messages import Request
 from shared.http.operations import Operation
 from shared.http.validation import validate_with_model
 from shared.mcp_server.capabilities import MAX_RESULT_CHARACTERS, Run, Schema, Tool, ToolResult, build_too_large_error
-from shared.openapi.schemas import build_inline_schema
+from shared.openapi.schemas import build_schema_with_definitions
 from shared.validation.names import find_nearest_names
 from shared.warm_queries.ports import EngineQuery
 from shared.warm_queries.results import QueryResult, to_row_objects
@@ -87,7 +87,7 @@ class _ToolNames:
         if catalog is not self._catalog:
             approved = {key: stored for key, stored in catalog.queries.items() if stored.value.approval is not None}
             # Drafts have names as well, so that an approval does not change the name of another tool.
-            names = assign_unique_names(catalog.queries, "warm_query_")
+            names = build_unique_names_by_lookup(catalog.queries, "warm_query_")
             self._names = {names[lookup]: approved[lookup].value for lookup in sorted(approved)}
             self._catalog = catalog
         return self._names
@@ -122,7 +122,7 @@ def _build_any_query_tool(execute: Operation) -> Tool:
         "Run a warm query",
         "Run an approved warm query by its lookup or API path. Pass its declared parameters under `parameters`.",
         add_argument_descriptions(
-            build_inline_schema(RunArguments, "validation"),
+            build_schema_with_definitions(RunArguments, "validation"),
             lookup="Lookup or API path of an approved query, for example pressure-5m.",
             limit=ROWS,
         ),
@@ -272,8 +272,8 @@ def build_newest_messages_tools(principal: Principal, catalog: Catalog) -> Seque
             "tail_telemetry",
             "Tail telemetry",
             "Read the newest telemetry messages, optionally of one connection or surface.",
-            add_argument_descriptions(build_inline_schema(TailArguments, "validation"), limit=MESSAGES),
-            build_inline_schema(Tail, "serialization"),
+            add_argument_descriptions(build_schema_with_definitions(TailArguments, "validation"), limit=MESSAGES),
+            build_schema_with_definitions(Tail, "serialization"),
             read_newest_messages,
         ),
     )

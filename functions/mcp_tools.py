@@ -12,7 +12,7 @@ from shared.http.messages import Reply, Request
 from shared.http.operations import NoBody, NoQuery, Operation
 from shared.http.unknown_names import IGNORED
 from shared.mcp_server.capabilities import MAX_RESULT_CHARACTERS, Run, Schema, Tool, ToolResult, build_too_large_error
-from shared.openapi.schemas import build_inline_schema, list_parameters
+from shared.openapi.schemas import build_schema_with_definitions, list_parameters
 from shared.runtime import LARGE
 from shared.text_formats.large_json import parse_json_in_slices
 from shared.text_formats.serialisation import serialise_json
@@ -146,7 +146,7 @@ def _build_input_schema(spec: RouteTool, operation: Operation) -> Schema:
     required: list[str] = []
     definitions: dict[str, Any] = {}
     if operation.body is not NoBody:
-        body = build_inline_schema(operation.body, "validation")
+        body = build_schema_with_definitions(operation.body, "validation")
         definitions = dict(body.get("$defs", {}))
         arguments = {member: argument for argument, member in spec.renamed.items()}
         properties |= {
@@ -175,7 +175,7 @@ def build_output_schema(operation: Operation) -> Schema:
     properties are the reply's headers: whether there are more records, and the names of ignored arguments.
     """
     answer = next(one for one in operation.docs.replies if one.shape is not None)
-    schema = build_inline_schema(answer.shape, "serialization")
+    schema = build_schema_with_definitions(answer.shape, "serialization")
     if schema.get("type") == "object":
         return schema
     definitions = schema.pop("$defs", None)

@@ -91,7 +91,7 @@ async def start_authorization(call: Call) -> Reply:
     base = get_public_url(call.request)
     try:
         parameters = _read_authorization_parameters(call)
-        redirect = await services().oauth.authorization.check_before_sign_in(parameters, base)
+        redirect = await services().oauth.authorization.find_error_redirect_before_sign_in(parameters, base)
     except WorkspaceError as error:
         if error.kind is not Kind.INVALID:
             raise

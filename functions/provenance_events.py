@@ -30,7 +30,7 @@ from shared.errors import Kind, ValidationErrors, WorkspaceError, invalid
 from shared.http.messages import Reply, build_json_reply
 from shared.http.operations import Call, Group
 from shared.http.unknown_names import UnknownNames
-from shared.observability.metrics import record_value
+from shared.observability.metrics import record_histogram_value
 from shared.provenance.models import EventBody
 from shared.provenance.notes import NoteError
 from shared.provenance.queries import DEFAULT_EXPORT_LIMIT, DEFAULT_LIMIT, export_records, query_records
@@ -148,7 +148,7 @@ async def verify_audit_chain(call: Call[TargetQuery, VerifyBody]) -> Reply:
     monotonic = services().runtime.monotonic
     started = monotonic()
     verdict = await services().provenance.verifier.verify(chain, sequence)
-    record_value("workspace.chain.verify.duration", monotonic() - started, sound=verdict.chain_valid)
+    record_histogram_value("workspace.chain.verify.duration", monotonic() - started, sound=verdict.chain_valid)
     return build_json_reply(verdict.to_reply(chain))
 
 
@@ -197,7 +197,7 @@ async def newest_checkpoint(call: Call[CheckpointQuery]) -> Reply:
     """Return the newest signed checkpoint of a chain."""
     chain = resolve_chain_to_read(call.query.target, call.query.scope_key)
     try:
-        current = await services().provenance.checkpoints.load_current(chain)
+        current = await services().provenance.checkpoints.load_newest_verified(chain)
     except NoteError as error:
         detail = "The signature of the stored checkpoint is not from this workspace's key. Verify the chain."
         raise WorkspaceError(Kind.CONFLICT, "CHECKPOINT_REFUSED", detail) from error

@@ -11,7 +11,7 @@ import azure.functions as func
 
 from functions.batch_span import trace_batch
 from functions.hub_events import read_hub_events, read_partition_keys
-from shared.observability.metrics import count, record_value
+from shared.observability.metrics import count, record_histogram_value
 from shared.observability.tracing import open_span
 from shared.settings import settings
 from shared.telemetry.event_hub_sources import parse_event_hub_sources
@@ -41,7 +41,7 @@ def _register_ingest(name: str, source: str, hub: str, consumer_group: str) -> N
 def _record_ingest_metrics(batch: Sequence[HubEvent]) -> None:
     if batch:
         oldest = min(event.enqueued_at for event in batch)
-        record_value("workspace.ingest.lag", max(0.0, (services().runtime.now() - oldest).total_seconds()))
+        record_histogram_value("workspace.ingest.lag", max(0.0, (services().runtime.now() - oldest).total_seconds()))
         count("workspace.ingest.events", len(batch))
 
 

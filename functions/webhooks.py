@@ -245,7 +245,7 @@ def _format_filters_for_cursor(call: Call[DeliveriesQuery]) -> str:
 async def list_webhook_deliveries(call: Call[DeliveriesQuery]) -> Reply:
     """Return the deliveries of a webhook of the last 30 days, newest first."""
     query, filters = call.query, _format_filters_for_cursor(call)
-    page, last = await services().webhook_endpoints.log.list_page(
+    page, last = await services().webhook_endpoints.log.list_deliveries_page(
         call.path["id"], query.status, _CURSOR.decode(query.cursor, filters), query.limit
     )
     cursor = None if last is None else _CURSOR.encode(filters, last)

@@ -16,7 +16,7 @@ from shared.catalog.document import DocumentFormat, LoadedDocument
 from shared.catalog.document_plans import DocumentPlan, check_plan_condition
 from shared.catalog.items import ItemKind
 from shared.catalog.problems import DocumentError, Problem
-from shared.catalog.yaml_writer import write_yaml
+from shared.catalog.yaml_writer import iterate_yaml_parts
 from shared.errors import Kind, WorkspaceError
 from shared.http.messages import JSON, Reply, Request
 from shared.http.negotiation import choose_media_type
@@ -241,7 +241,7 @@ def _serialise_document(document: Mapping[str, Any], media_type: str) -> bytes:
     One call for a large JSON document would block all other threads.
     """
     if media_type == YAML:
-        return "".join(write_yaml(document)).encode()
+        return "".join(iterate_yaml_parts(document)).encode()
     members = (serialise_json(name) + b":" + _serialise_property(value) for name, value in document.items())
     return b"{%b}" % b",".join(members)
 

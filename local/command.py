@@ -48,7 +48,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _reject_unknown_telemetry_exporters() -> None:
-    faults = exporters.describe_unsupported_values(os.environ)
+    faults = exporters.describe_unsupported_otel_variables(os.environ)
     if faults:
         raise StartError("; ".join(faults))
 

@@ -20,7 +20,7 @@ from emulators.kusto.errors import QueryError
 from emulators.kusto.extensions import EXTENSIONS
 from emulators.kusto.extensions.sources import TABLE_FUNCTIONS
 from emulators.kusto.translate import translate
-from emulators.kusto.translator_process import patch_library
+from emulators.kusto.translator_process import patch_translator_library
 from scripts.kql_exclusions import EXCLUSIONS, OPERATORS
 from scripts.kql_known_differences import DIFFERENCES
 
@@ -106,7 +106,7 @@ def format_kql_names(language: Mapping[str, Any]) -> str:
 
 def patch_translator() -> None:
     """Patch the KQL translator library in this process in the same way as the query engine does."""
-    patch_library()
+    patch_translator_library()
     for extension in EXTENSIONS:
         extension.install_extension()
 

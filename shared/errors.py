@@ -92,7 +92,7 @@ def build_invalid_fields_error(
     """
     listed = list(islice(errors, MAX_LISTED + 1))
     if len(listed) > MAX_LISTED or (total or 0) > len(listed):
-        listed = [*listed[:MAX_LISTED], build_unlisted_error(total)]
+        listed = [*listed[:MAX_LISTED], build_omitted_errors_entry(total)]
     fields = [
         {"field": _shorten(error.field, _MAX_FIELD), "message": _shorten(error.message, MAX_DETAIL)} for error in listed
     ]
@@ -100,7 +100,7 @@ def build_invalid_fields_error(
     return WorkspaceError(Kind.INVALID, code, detail, errors=fields)
 
 
-def build_unlisted_error(total: int | None) -> FieldError:
+def build_omitted_errors_entry(total: int | None) -> FieldError:
     """Build the last entry of an incomplete list of invalid fields, which states how many fields are invalid.
 
     Args:
@@ -187,7 +187,7 @@ def _merge_field_errors(errors: Iterable[WorkspaceError]) -> list[dict[str, str]
     unlisted = [listed for listed in fields if listed["field"] == _UNLISTED]
     if len(unlisted) > 1 or (len(named) > MAX_LISTED and not unlisted):
         # Each of several entries states only the number of its own part of the request.
-        last = build_unlisted_error(None if unlisted else len(named))
+        last = build_omitted_errors_entry(None if unlisted else len(named))
         unlisted = [{"field": last.field, "message": last.message}]
     return [*named[:MAX_LISTED], *unlisted]
 

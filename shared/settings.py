@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from shared.outbound.addresses import parse_networks
 
-EMBEDDED_ENGINE: Final = "kusto-uri"
+EMBEDDED_ENGINE_URL_FILE: Final = "kusto-uri"
 """Name of the file in a data directory that contains the URL of its embedded query engine."""
 
 

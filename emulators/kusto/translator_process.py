@@ -119,7 +119,7 @@ def _reply_to_requests(requests: BinaryIO, replies: BinaryIO) -> None:
     sys.setrecursionlimit(_RECURSION_LIMIT)
     signal.signal(signal.SIGVTALRM, _raise_out_of_time)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the engine ends this process; Ctrl-C must not
-    patch_library()
+    patch_translator_library()
     install_sql_length_check()
     for extension in EXTENSIONS:
         extension.install_extension()
@@ -181,7 +181,7 @@ def _encode_error_reply(error: QueryError, *, late: bool = False) -> bytes:
     return orjson.dumps({"error": error.to_constructor_arguments(), "late": late})
 
 
-def patch_library() -> None:
+def patch_translator_library() -> None:
     """Patch the translator library where it differs from Data Explorer; call this once in each translator process.
 
     The patches concern string literals, tables in parentheses, and unknown columns in ``project-rename``.

@@ -7,7 +7,7 @@ from typing import Any, Final, NotRequired, TypedDict, get_args
 
 from shared.catalog.export import SECTIONS
 from shared.catalog.models import Model, Policies, Tier, TierLimits, WorkspaceDocument, WorkspaceInfo
-from shared.catalog.yaml_writer import write_yaml
+from shared.catalog.yaml_writer import iterate_yaml_parts
 from shared.http.operation_docs import IDEMPOTENT, TEXT_FORM, DocumentedReply, OperationDocs
 
 YAML: Final = "application/yaml"
@@ -69,7 +69,7 @@ _DOCUMENT: Final = {
     "connections": [{"lookup": "pump-rig", "name": "Pump rig", "type": "CLOUD_EVENT_HUB"}],
     "surfaces": [{"lookup": "cooling", "name": "Cooling water", "connections": ["pump-rig"]}],
 }
-_YAML_EXAMPLE: Final = {YAML: "".join(write_yaml(_DOCUMENT))}
+_YAML_EXAMPLE: Final = {YAML: "".join(iterate_yaml_parts(_DOCUMENT))}
 
 
 def _build_object_schema(model: type[Model]) -> dict[str, Any]:

@@ -49,7 +49,7 @@ from shared.backends.embedded.hub_signals import HUB_SIGNALS, HubPartition
 from shared.errors import WorkspaceError
 from shared.observability.logs import get_logger
 from shared.observability.readiness import add_readiness_probe
-from shared.settings import EMBEDDED_ENGINE
+from shared.settings import EMBEDDED_ENGINE_URL_FILE
 from shared.telemetry.models import IMPULSES_HUB
 from shared.wiring import get_load_shedder
 
@@ -256,7 +256,7 @@ class Host:
         os.environ["KUSTO_URI"] = await child.start()
         stack.callback(_subscribe_kusto_to_hub(self._options.data_dir / _HUB_FILE, child))
         # The workspace command in another process reads the address of the engine from this file.
-        (self._options.data_dir / EMBEDDED_ENGINE).write_text(os.environ["KUSTO_URI"], encoding="utf-8")
+        (self._options.data_dir / EMBEDDED_ENGINE_URL_FILE).write_text(os.environ["KUSTO_URI"], encoding="utf-8")
         self._start_task(child.supervise(self._stopping))
 
     def _configure_web_pubsub(self, listener: socket.socket) -> bool:

@@ -116,7 +116,7 @@ def _describe_evaluation_error(rule: AlertRule, error: WorkspaceError) -> str:
     return error.detail
 
 
-async def find_query_errors(
+async def check_rule_against_query(
     rule: AlertRule, query: WarmQuery, columns: QueryColumns, *, is_query_readable: bool
 ) -> list[FieldError]:
     """Check that parameters, time range and columns of a threshold rule fit its query; return the errors of the rule.

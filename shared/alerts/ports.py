@@ -50,7 +50,7 @@ class AlertStore(Protocol):
     Every method raises WorkspaceError UNAVAILABLE ``ALERTS_UNAVAILABLE`` if the store does not respond.
     """
 
-    async def list_states(self) -> Sequence[RuleState]:
+    async def list_rule_states(self) -> Sequence[RuleState]:
         """Return the stored states of all alert rules, in any order."""
         ...
 
@@ -93,7 +93,7 @@ class AlertStore(Protocol):
         """
         ...
 
-    async def delete_resolved(self, before: datetime) -> int:
+    async def delete_resolved_alerts(self, before: datetime) -> int:
         """Delete alerts that were resolved before a time and have no marks (unpublished events); return their number.
 
         A store in which resolved alerts expire by themselves returns 0.

@@ -94,7 +94,7 @@ class AlertScheduler:
     async def _group_due_rules_by_source(self, catalog: Catalog) -> Mapping[str, Sequence[str]]:
         """Return the lookups (ids in URLs) of the rules to evaluate or end, grouped by the data that they read."""
         if self._runtime.monotonic() >= self._refresh_at:
-            self._states = {state.rule: state for state in await self._store.list_states()}
+            self._states = {state.rule: state for state in await self._store.list_rule_states()}
             self._refresh_at = self._runtime.monotonic() + REFRESH_SECONDS
         at, watched = self._runtime.now(), self._find_absence_rules_with_inactive_connections(catalog)
         due: dict[str, list[str]] = {}
@@ -154,5 +154,5 @@ class AlertScheduler:
     async def _delete_old_resolved_alerts(self) -> None:
         """Once an hour, delete the resolved alerts that are older than ``HISTORY``."""
         if self._runtime.monotonic() >= self._cleanup_at:
-            await self._store.delete_resolved(self._runtime.now() - HISTORY)
+            await self._store.delete_resolved_alerts(self._runtime.now() - HISTORY)
             self._cleanup_at = self._runtime.monotonic() + _CLEANUP_SECONDS

@@ -80,9 +80,9 @@ class Alerts:
 
     async def load_states(self) -> Mapping[str, RuleState]:
         """Return the stored states of alert rules, by the lookup (id in URLs) of the rule."""
-        return {state.rule: state for state in await self._store.list_states()}
+        return {state.rule: state for state in await self._store.list_rule_states()}
 
-    async def find_state(self, rule: str) -> RuleState | None:
+    async def find_rule_state(self, rule: str) -> RuleState | None:
         """Return the stored state of the alert rule with this lookup (id in URLs); None before its first evaluation."""
         return (await self._store.load_rule_record(rule)).state
 

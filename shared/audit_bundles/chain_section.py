@@ -219,7 +219,7 @@ class ChainSection:
         is_empty = not (await self._sources.store.read_tip(chain)).sequence
         try:
             await checkpoints.create(chain)
-            current = await checkpoints.load_current(chain)
+            current = await checkpoints.load_newest_verified(chain)
         except NoteError as error:
             reason = str(error)
         except WorkspaceError as error:

@@ -13,7 +13,7 @@ from shared.audit_bundles.bundle_file import KEY_SET, MANIFEST, README, REPORT, 
 from shared.audit_bundles.chain_section import ChainSection, ChainSources, build_filters, to_chain_key
 from shared.cold_data.ports import BlobStore
 from shared.cold_data.scratch import require_scratch_space
-from shared.downloads.expiry import build_job_blob_prefix, remove_job_files, remove_unused_files
+from shared.downloads.expiry import build_job_blob_prefix, remove_files_except_result, remove_job_files
 from shared.downloads.fair_scheduler import FairScheduler
 from shared.downloads.job_quota import JobQuota
 from shared.downloads.models import BundleRequest, Job, JobEndedError, JobStatus, StoredFile
@@ -189,7 +189,7 @@ class BundleRunner:
         job = await self._jobs.get(job_id)
         if job is None or job.bundle is None or not job.is_unfinished:
             # The process that ended the job may have failed before it deleted the files.
-            await remove_unused_files(self._blobs, self._jobs, job_id)
+            await remove_files_except_result(self._blobs, self._jobs, job_id)
             return True
         if not self._lane.has_room(job.owner):
             return False
@@ -197,7 +197,7 @@ class BundleRunner:
             try:
                 await self._build_and_store_file(job, job.bundle)
             except JobEndedError:
-                await remove_unused_files(self._blobs, self._jobs, job_id)
+                await remove_files_except_result(self._blobs, self._jobs, job_id)
             except WorkspaceError as error:
                 if error.kind not in {Kind.UNPROCESSABLE, Kind.STORAGE_FULL, Kind.CONFLICT}:
                     raise
@@ -226,7 +226,7 @@ class BundleRunner:
         if after is None or not after.is_unfinished:
             raise JobEndedError
         await self._end_job(job.id, JobStatus.COMPLETED)
-        await remove_unused_files(self._blobs, self._jobs, job.id)
+        await remove_files_except_result(self._blobs, self._jobs, job.id)
 
     async def _write_file(self, job: Job, bundle: BundleRequest, path: Path) -> int:
         """Write the zip file of a bundle; return the number of records in the file."""

@@ -14,7 +14,7 @@ from shared.auth.credential_lineage import CredentialLineage
 from shared.auth.older_keys import OlderKeyCreators
 from shared.auth.ports import ApiKey, Credentials, CredentialStore, DelegatedGrants, Directory, TeamMember
 from shared.auth.principals import CredentialKind, Principal
-from shared.auth.reauthentication import check_sign_in_age
+from shared.auth.reauthentication import require_recent_sign_in
 from shared.auth.rights import AccessRight
 from shared.auth.telemetry_binding import TelemetryBinding
 from shared.errors import FieldError, Kind, WorkspaceError, build_invalid_fields_error, invalid
@@ -215,7 +215,7 @@ class ApiKeys:
         """
         max_age = (await self._directory.get_team()).max_sign_in_age
         if max_age is not None and caller.via is not CredentialKind.API_KEY:
-            check_sign_in_age(caller.sign_in, max_age, self._runtime.now())
+            require_recent_sign_in(caller.sign_in, max_age, self._runtime.now())
 
     async def _authorize_and_get_owner(self, caller: Principal, principal: str | None) -> TeamMember:
         requested = caller.member_id if principal is None else principal

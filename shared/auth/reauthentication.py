@@ -14,7 +14,7 @@ MAX_AHEAD: Final = timedelta(seconds=120)
 """Time by which the clock of the service that authenticated the person may be ahead."""
 
 
-def check_sign_in_age(sign_in: SignIn, max_age_seconds: int, at: datetime) -> datetime:
+def require_recent_sign_in(sign_in: SignIn, max_age_seconds: int, at: datetime) -> datetime:
     """Check that a person has signed in recently enough; return the time of the sign-in.
 
     Args:

@@ -175,7 +175,7 @@ def find_undeclared_containers(
     return found
 
 
-def list_queries_with_stored_approval(document: WorkspaceDocument, stored: StoredCatalog) -> frozenset[str]:
+def find_queries_with_stored_approval(document: WorkspaceDocument, stored: StoredCatalog) -> frozenset[str]:
     """Return the lookups (ids in URLs) of a workspace document's approved queries whose approval needs no new check.
 
     These are queries that are stored with equal text, parameters and approval, or were created through the API.

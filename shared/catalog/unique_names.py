@@ -7,7 +7,7 @@ from typing import Any
 from shared.catalog.snapshot import CatalogEntry
 
 
-def assign_unique_names(entries: Mapping[str, CatalogEntry[Any]], prefix: str) -> dict[str, str]:
+def build_unique_names_by_lookup(entries: Mapping[str, CatalogEntry[Any]], prefix: str) -> dict[str, str]:
     """Return a unique name for each catalog item, such as the name of an MCP tool, by the item's lookup (id in URLs).
 
     A name is the prefix and the lookup with underscores in place of hyphens. If two items would get the same name, the

@@ -46,7 +46,7 @@ def _can_use_block_style(text: str) -> bool:
 _Dumper.add_representer(str, _represent_text)
 
 
-def write_yaml(document: Mapping[str, Any]) -> Iterator[str]:
+def iterate_yaml_parts(document: Mapping[str, Any]) -> Iterator[str]:
     """Yield the YAML text of a workspace document in parts: one part for each list item and each other property.
 
     Args:

@@ -149,17 +149,17 @@ async def _check_approvers(loaded: "LoadedDocument", services: Any) -> None:
         DocumentError: a new approval was not given by such a person; the error lists each such approval.
     """
     from shared.catalog.checks import check_approvers  # noqa: PLC0415  avoids slow imports for --help
-    from shared.catalog.document_plans import list_queries_with_stored_approval  # noqa: PLC0415  as above
+    from shared.catalog.document_plans import find_queries_with_stored_approval  # noqa: PLC0415  as above
     from shared.catalog.sections import Sections  # noqa: PLC0415  as above
 
-    stored = list_queries_with_stored_approval(loaded.document, await services.provenance.catalog_service.load())
+    stored = find_queries_with_stored_approval(loaded.document, await services.provenance.catalog_service.load())
     if found := list(check_approvers(Sections.from_document(loaded.document), stored)):
         raise loaded.build_located_error(found)
 
 
 async def _export_document(options: argparse.Namespace, services: Callable[[], Any]) -> int:
     from shared.catalog.export import export_document  # noqa: PLC0415  avoids slow imports for --help
-    from shared.catalog.yaml_writer import write_yaml  # noqa: PLC0415  as above
+    from shared.catalog.yaml_writer import iterate_yaml_parts  # noqa: PLC0415  as above
 
     running = services()
     try:
@@ -167,7 +167,7 @@ async def _export_document(options: argparse.Namespace, services: Callable[[], A
     finally:
         await running.close()
     if options.format == "yaml":
-        sys.stdout.writelines(write_yaml(document))
+        sys.stdout.writelines(iterate_yaml_parts(document))
     else:
         print(json.dumps(document, ensure_ascii=False, indent=2))
     return DONE

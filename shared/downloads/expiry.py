@@ -108,7 +108,7 @@ async def remove_files_of_ended_job(blobs: BlobStore, job: Job) -> None:
     await _remove_upload(blobs, job)
 
 
-async def remove_unused_files(blobs: BlobStore, jobs: JobStore, job_id: str) -> None:
+async def remove_files_except_result(blobs: BlobStore, jobs: JobStore, job_id: str) -> None:
     """Delete the files of a job that has ended, except the result of a completed job.
 
     Durable Functions can run a step in two processes at the same time. The slower process must not delete the result of

@@ -13,7 +13,7 @@ from typing import Final
 from shared.cold_data.ports import BlobStore
 from shared.cold_data.reading import HourSummary
 from shared.cold_data.scratch import translate_resource_errors
-from shared.downloads.expiry import build_job_blob_prefix, remove_job_files, remove_unused_files
+from shared.downloads.expiry import build_job_blob_prefix, remove_files_except_result, remove_job_files
 from shared.downloads.fair_scheduler import FairScheduler
 from shared.downloads.job_quota import JobQuota
 from shared.downloads.models import DownloadFormat, Job, JobEndedError, JobStatus, Part, StoredFile
@@ -177,7 +177,7 @@ class DownloadRunner:
 
     async def _clean_up_after_end(self, job: Job) -> None:
         """Delete the files that a conversion stored for an ended job; unless the job completed, release its quota."""
-        await remove_unused_files(self._blobs, self._jobs, job.id)
+        await remove_files_except_result(self._blobs, self._jobs, job.id)
         ended = await self._jobs.get(job.id)
         if ended is None or ended.status in {JobStatus.CANCELLED, JobStatus.FAILED}:
             await self._quota.release_job(job.owner, job.id)
@@ -194,7 +194,7 @@ class DownloadRunner:
                 await self._end_job(job_id, JobStatus.FAILED, _format_job_error(error))
                 return
         await self._end_job(job_id, JobStatus.COMPLETED)
-        await remove_unused_files(self._blobs, self._jobs, job_id)
+        await remove_files_except_result(self._blobs, self._jobs, job_id)
 
     async def fail_job(self, job_id: str) -> None:
         """Mark a download job as failed after its retries."""

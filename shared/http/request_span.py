@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from shared.http.messages import Reply, Request
 from shared.observability.exporters import Attribute, Signal, get_tracer, is_signal_enabled
-from shared.observability.tracing import ERROR_CODE, extract_context, find_current_span_context, mark_span_failed
+from shared.observability.tracing import ERROR_CODE, extract_trace_context, find_current_span_context, mark_span_failed
 
 if TYPE_CHECKING:
     from opentelemetry.context import Context
@@ -118,4 +118,4 @@ def _has_host_span(request: Request) -> bool:
 
 
 def _extract_parent_context(request: Request) -> "Context":
-    return extract_context(request.trace_context if _has_host_span(request) else request.headers)
+    return extract_trace_context(request.trace_context if _has_host_span(request) else request.headers)

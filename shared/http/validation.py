@@ -18,7 +18,7 @@ from shared.errors import (
     ValidationErrors,
     WorkspaceError,
     build_invalid_fields_error,
-    build_unlisted_error,
+    build_omitted_errors_entry,
     invalid,
 )
 from shared.http.deprecations import iterate_used_deprecations
@@ -396,7 +396,7 @@ def _add_pydantic_errors(
     if errors:
         faults.add(build_invalid_fields_error(errors))
     if total > MAX_LISTED:
-        faults.add(build_invalid_fields_error([build_unlisted_error(total)]))
+        faults.add(build_invalid_fields_error([build_omitted_errors_entry(total)]))
         # No further rule can be checked, because not all invalid fields of the body are listed.
         faults.raise_all()
 

@@ -16,7 +16,7 @@ MAX_COLUMNS: Final = 10_000
 _FORBIDDEN_DELIMITERS: Final = frozenset('"\r\n\0.-+')
 
 
-def check_mapping(file_format: ImportFormat, mapping: Mapping[str, Any], faults: ValidationErrors) -> None:
+def check_column_mapping(file_format: ImportFormat, mapping: Mapping[str, Any], faults: ValidationErrors) -> None:
     """Check the column mapping of an import request; add its errors to ``faults``.
 
     Args:

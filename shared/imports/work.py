@@ -26,8 +26,8 @@ from shared.disk_space.guard import DiskGuard, DiskState
 from shared.downloads.expiry import (
     build_job_blob_prefix,
     build_step_blob_name,
+    remove_files_except_result,
     remove_files_of_ended_job,
-    remove_unused_files,
 )
 from shared.downloads.fair_scheduler import FairScheduler
 from shared.downloads.import_request import ImportStep
@@ -174,7 +174,7 @@ class ImportRunner:
             or (not job.is_unfinished and job.partly_stored_step_number is None)
         ):
             # The process that ended the job may have failed before it deleted the files.
-            await remove_unused_files(self._stores.blobs, self._stores.jobs, job_id)
+            await remove_files_except_result(self._stores.blobs, self._stores.jobs, job_id)
             if job is not None and job.import_request is not None:
                 await self._release_connection(job)
             return RunResult.ENDED
@@ -185,7 +185,7 @@ class ImportRunner:
         if job.is_unfinished and not await self._run_steps_or_fail(job):
             return RunResult.WORKING
         await self._complete_partly_stored_step(job)
-        await remove_unused_files(self._stores.blobs, self._stores.jobs, job_id)
+        await remove_files_except_result(self._stores.blobs, self._stores.jobs, job_id)
         # Not sooner: before the import ends, another attempt of it can still store rows.
         await self._release_connection(job)
         return RunResult.ENDED

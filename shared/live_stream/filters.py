@@ -68,7 +68,7 @@ class StreamFilters(BaseModel):
             raise invalid("since", "must not be combined with windowSec")
         return now - timedelta(seconds=self.window_seconds)
 
-    def to_connection_state(self, now: datetime) -> dict[str, str]:
+    def to_stream_state(self, now: datetime) -> dict[str, str]:
         """Return the filters as the JSON object that Web PubSub stores with a stream; ``windowSec`` becomes ``since``.
 
         The object is empty if the client requests no replay.
@@ -83,7 +83,7 @@ class StreamFilters(BaseModel):
         return {name: value for name, value in state.items() if value is not None}
 
     @classmethod
-    def from_connection_state(cls, state: bytes) -> "StreamFilters":
+    def from_stream_state(cls, state: bytes) -> "StreamFilters":
         """Parse the filters that Web PubSub stored with a stream; return empty filters if none are stored."""
         try:
             return cls.model_validate(parse_json(state))

@@ -85,7 +85,7 @@ class AuthorizationService:
         self._runtime = runtime
         self._times = RequestTimes(runtime=runtime)
 
-    async def check_before_sign_in(self, parameters: Parameters, base: str) -> Redirect | None:
+    async def find_error_redirect_before_sign_in(self, parameters: Parameters, base: str) -> Redirect | None:
         """Check an authorization request before the member signs in; return a redirect with an error, else None.
 
         If a metadata document describes the client, nothing is checked yet, because the document is fetched only for a

@@ -45,7 +45,7 @@ def is_signal_enabled(signal: Signal) -> bool:
     return _providers_installed.is_set() or _is_sent_to_collector(signal)
 
 
-def is_configured_by_environment() -> bool:
+def is_telemetry_configured_by_environment() -> bool:
     """Return whether ``OTEL_*`` variables of the process select a collector, or disable traces and metrics."""
     return is_sdk_disabled(os.environ) or any(_is_sent_to_collector(signal) for signal in Signal)
 
@@ -72,7 +72,7 @@ def is_collector_selected(signal: Signal, environment: Mapping[str, str]) -> boo
     )
 
 
-def describe_unsupported_values(environment: Mapping[str, str]) -> list[str]:
+def describe_unsupported_otel_variables(environment: Mapping[str, str]) -> list[str]:
     """Return a message for each ``OTEL_*`` variable that selects an unsupported exporter or protocol.
 
     The signal (traces or metrics) of such a variable is not exported.
@@ -106,7 +106,7 @@ def get_meter() -> "Meter":
 
 @cache
 def _is_sent_to_collector(signal: Signal) -> bool:
-    for message in describe_unsupported_values(os.environ):
+    for message in describe_unsupported_otel_variables(os.environ):
         _LOG.warning("telemetry is not exported: %s", message)
     return is_collector_selected(signal, os.environ)
 

@@ -85,7 +85,7 @@ def change_level_metric(name: str, amount: int, **attributes: Attribute) -> None
         _get_instrument(name).add(amount, attributes)
 
 
-def record_value(name: str, value: float, **attributes: Attribute) -> None:
+def record_histogram_value(name: str, value: float, **attributes: Attribute) -> None:
     """Add a value to a histogram metric; see :func:`count` for the name and the attributes."""
     if is_signal_enabled(Signal.METRICS):
         _get_instrument(name).record(value, attributes)

@@ -42,7 +42,7 @@ def open_span(
     if not is_signal_enabled(Signal.TRACES):
         return _OFF
     return _start_span(
-        name, attributes, kind, ANY, context=extract_context(within) if within.get("traceparent") else None
+        name, attributes, kind, ANY, context=extract_trace_context(within) if within.get("traceparent") else None
     )
 
 
@@ -81,11 +81,11 @@ def open_batch_span(
     from opentelemetry.trace import Link  # noqa: PLC0415  loaded where it is used
 
     return _start_span(
-        name, attributes, "INTERNAL", ANY, links=[Link(one) for one in traced], context=extract_context({})
+        name, attributes, "INTERNAL", ANY, links=[Link(one) for one in traced], context=extract_trace_context({})
     )
 
 
-def extract_context(carrier: Mapping[str, str]) -> "Context":
+def extract_trace_context(carrier: Mapping[str, str]) -> "Context":
     """Return the trace context in W3C headers (``traceparent``); an empty context if they are missing or invalid."""
     from opentelemetry.context import Context  # noqa: PLC0415  loaded where it is used
     from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator  # noqa: PLC0415

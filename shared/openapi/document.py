@@ -7,7 +7,7 @@ from typing import Any, Final
 from shared.auth.principals import Principal
 from shared.catalog.models import Container, Database, DatabaseAccess, DataStore, Verb, WarmQuery
 from shared.catalog.snapshot import Catalog
-from shared.catalog.unique_names import assign_unique_names
+from shared.catalog.unique_names import build_unique_names_by_lookup
 from shared.http.operations import Access, Operation
 from shared.openapi.generated_operations import GROUP as EVENT_GROUP
 from shared.openapi.generated_operations import (
@@ -264,7 +264,7 @@ def _build_query_paths(
     if any(columns.get(query.lookup) is not None for query in queries):
         register_query_summary_schema(schemas)
     # Drafts have ids as well, so that an approval does not change the id of another query.
-    ids = assign_unique_names(catalog.queries, "warmQuery_")
+    ids = build_unique_names_by_lookup(catalog.queries, "warmQuery_")
     for query in queries:
         created = build_query_operation(shared, query, ids[query.lookup], columns.get(query.lookup))
         yield build_query_path(query), {"get": created}
@@ -276,7 +276,7 @@ def _build_telemetry_paths(
     shared, binding = build_operation(accept, schemas), principal.binding
     described = {lookup: stored for lookup, stored in catalog.connections.items() if stored.value.signals}
     # All connections have ids, so that each id is the same for every caller, and with or without signals of others.
-    ids = assign_unique_names(catalog.connections, "telemetry_")
+    ids = build_unique_names_by_lookup(catalog.connections, "telemetry_")
     for lookup, stored in described.items():
         if binding is None or lookup in binding.connections:
             created = build_telemetry_operation(shared, stored.value, ids[lookup])

@@ -56,7 +56,7 @@ OWN_CODES: Final[Mapping[str, tuple[str, ...]]] = {
     "console_file": ("FILE_NOT_FOUND",),
     "explorer_file": ("FILE_NOT_FOUND",),
     "graphiql_file": ("FILE_NOT_FOUND",),
-    "take_live_stream_event": ("UNAUTHENTICATED",),
+    "handle_live_stream_event": ("UNAUTHENTICATED",),
     "mint_token": _CREDENTIAL,
     "revoke_token": (*_CREDENTIAL, "TOKEN_NOT_FOUND"),
     "list_keys": _CREDENTIAL,

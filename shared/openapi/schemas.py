@@ -146,7 +146,7 @@ class SchemaRegistry:
             raise ValueError(f"two different types have the schema name {name}; rename one of them")
 
 
-def build_inline_schema(python_type: Any, mode: Mode) -> Schema:
+def build_schema_with_definitions(python_type: Any, mode: Mode) -> Schema:
     """Return the JSON schema of a Python type with its named types under ``$defs``."""
     return copy.deepcopy(_build_cached_schema(python_type, mode, DEFAULT_REF_TEMPLATE))
 

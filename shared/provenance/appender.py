@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from shared.errors import Kind, WorkspaceError
 from shared.observability import logs
-from shared.observability.metrics import count, record_value
+from shared.observability.metrics import count, record_histogram_value
 from shared.observability.tracing import open_batch_span
 from shared.provenance.append_guards import reject_forged_head, reject_future_tip
 from shared.provenance.hash_rule import compute_genesis_hash
@@ -266,7 +266,7 @@ class Appender:
                 entry.sent = entry.look_up = True
             return False
         count("workspace.chain.appends", len(records))
-        record_value("workspace.chain.batch_size", len(records))
+        record_histogram_value("workspace.chain.batch_size", len(records))
         for entry, record in zip(batch, records, strict=True):
             entry.succeed(record, repeated=False)
         return True

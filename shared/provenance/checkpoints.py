@@ -204,7 +204,7 @@ class Checkpoints:
             raise NoteError(f"the checkpoint covers {checkpoint.size} records, but its name states another number")
         return checkpoint
 
-    async def load_current(self, chain: ChainKey) -> CurrentCheckpoint:
+    async def load_newest_verified(self, chain: ChainKey) -> CurrentCheckpoint:
         """Verify the signature of a chain's newest checkpoint and return the checkpoint.
 
         Raises:
@@ -275,7 +275,7 @@ class Checkpoints:
         call are listed again, because clocks may be set back.
         """
         started = self._runtime.now()
-        grew = [chain async for chain, tip in self._store.list_tips(self._swept_from) if self._has_grown(chain, tip)]
+        grew = [chain async for chain, tip in self._store.iterate_tips(self._swept_from) if self._has_grown(chain, tip)]
         due = [*self._failures.start_sweep(), *(chain for chain in grew if chain not in self._failures)]
         created = 0
         for chain in due:

@@ -275,7 +275,7 @@ class ChainStore(Protocol):
         """
         ...
 
-    def list_tips(
+    def iterate_tips(
         self, changed_from: str = "", targets: Sequence[Target] = tuple(Target)
     ) -> AsyncIterator[tuple[ChainKey, Tip]]:
         """Yield the key and tip of each chain whose last record is not older than ``changed_from``, in any order.
@@ -359,7 +359,7 @@ class MisplacedRecords(Protocol):
     item with another id is not a record (docs/adr/0027).
     """
 
-    async def find_misplaced_record(self, chain: ChainKey) -> int | None:
+    async def find_sequence_after_misplaced_record(self, chain: ChainKey) -> int | None:
         """Find the first misplaced record and return the next valid sequence number after its place.
 
         Return None if the chain has no misplaced record.

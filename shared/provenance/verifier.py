@@ -207,7 +207,9 @@ class ChainVerifier:
         )
         # Records that are appended during the verification are not included.
         misplaced = (
-            await self._store.find_misplaced_record(chain) if isinstance(self._store, MisplacedRecords) else None
+            await self._store.find_sequence_after_misplaced_record(chain)
+            if isinstance(self._store, MisplacedRecords)
+            else None
         )
         end = tip.sequence if misplaced is None else min(tip.sequence, misplaced - 1)
         return VerificationRun(chain, started_at, newest, content, error, tip, verification, misplaced, end)

@@ -113,7 +113,7 @@ class SignatureList:
             if complete_to:
                 # The clocks may have been set back and forward since then, so a new record can have an earlier time.
                 since = format_rfc3339(min(parse_rfc3339(complete_to), started) - LONGEST_SETBACK - OVERLAP)
-            async for chain, tip in self._chains.list_tips(since, tuple(_DECISIONS)):
+            async for chain, tip in self._chains.iterate_tips(since, tuple(_DECISIONS)):
                 if not await self._index_chain(chain, tip, deadline):
                     return False
             if not complete_to or abs(started - parse_rfc3339(complete_to)) > OVERLAP / 4:

@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any, Final
 
 from shared.auth.principals import Principal
-from shared.auth.reauthentication import check_sign_in_age
+from shared.auth.reauthentication import require_recent_sign_in
 from shared.catalog.signature_models import REJECTION, SignaturePolicy
 from shared.errors import FieldError, Kind, ValidationErrors, WorkspaceError, build_invalid_fields_error, invalid
 from shared.idempotency.replies import MAYBE_DONE
@@ -197,7 +197,7 @@ class Signing:
 
     async def _check_and_claim_sign_in(self, request: SigningRequest, append_id: str, chain: ChainKey) -> datetime:
         principal, sign_in = request.principal, request.principal.sign_in
-        auth_time = check_sign_in_age(sign_in, request.policy.max_age_seconds, self._runtime.now())
+        auth_time = require_recent_sign_in(sign_in, request.policy.max_age_seconds, self._runtime.now())
         principal.require_not_delegated()
         if not principal.personal:
             detail = (

@@ -9,7 +9,7 @@ from shared.telemetry.json_text import serialise
 from shared.telemetry.layout import MessageLayout, validate_id
 from shared.telemetry.pointers import Pointer, format_pointer, remove_at_pointer, resolve_pointer
 from shared.telemetry.timestamp_formats import parse_timestamp
-from shared.text_formats.strict_json import count_containers, parse_json
+from shared.text_formats.strict_json import count_arrays_and_objects, parse_json
 
 MAX_MESSAGES = 500
 MAX_LINES = 5_000
@@ -111,7 +111,7 @@ def _check_container_count(text: bytes) -> None:
     if text.count(b"[") + text.count(b"{") <= MAX_LINES_CONTAINERS:
         return
     # Brackets and quotation marks are the same bytes in Latin-1, which can decode every text.
-    if sum(map(count_containers, text.decode("latin-1").split("\n"))) > MAX_LINES_CONTAINERS:
+    if sum(map(count_arrays_and_objects, text.decode("latin-1").split("\n"))) > MAX_LINES_CONTAINERS:
         raise invalid("body", f"must have at most {MAX_LINES_CONTAINERS} arrays and objects; send fewer lines")
 
 

@@ -143,11 +143,11 @@ def _skip_white_space(text: str, start: int) -> int:
 
 def _reject_too_many_containers(text: str) -> None:
     """Reject a text with too many opening brackets before it is parsed; brackets inside strings are not counted."""
-    if _count_brackets(text) > MAX_CONTAINERS and count_containers(text) > MAX_CONTAINERS:
+    if _count_brackets(text) > MAX_CONTAINERS and count_arrays_and_objects(text) > MAX_CONTAINERS:
         raise ValueError(f"more than {MAX_CONTAINERS} arrays and objects")
 
 
-def count_containers(text: str) -> int:
+def count_arrays_and_objects(text: str) -> int:
     """Return the number of arrays and objects in a JSON text, without parsing it."""
     return _count_brackets(text) - sum(_count_brackets(string[0]) for string in _STRING.finditer(text))
 

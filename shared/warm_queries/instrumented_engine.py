@@ -6,7 +6,7 @@ This module is separate from the adapters, because it measures every adapter in 
 from typing import Protocol
 
 from shared.errors import WorkspaceError
-from shared.observability.metrics import record_value
+from shared.observability.metrics import record_histogram_value
 from shared.observability.tracing import open_call_span
 from shared.runtime import SYSTEM_RUNTIME, Runtime
 from shared.warm_queries.ports import EngineQuery, EngineResult, QueryEngine
@@ -47,7 +47,7 @@ class InstrumentedEngine:
         else:
             return result
         finally:
-            record_value("workspace.query.duration", self._runtime.monotonic() - started, outcome=outcome)
+            record_histogram_value("workspace.query.duration", self._runtime.monotonic() - started, outcome=outcome)
 
     async def ping(self) -> None:
         """Check that the wrapped query engine is reachable."""

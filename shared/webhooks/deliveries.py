@@ -65,7 +65,7 @@ class DeliveryLog:
         self._wake = wake
         self._runtime = runtime
 
-    async def list_page(
+    async def list_deliveries_page(
         self, endpoint_id: str, status: DeliveryStatus | None, after: DeliveryPlace | None, limit: int
     ) -> tuple[Sequence[Delivery], DeliveryPlace | None]:
         """Return a page of an endpoint's deliveries, newest first, and the position at which the next page begins.

@@ -1,6 +1,6 @@
 """Storage of webhook endpoints together with the audit events of their changes."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from shared.catalog.ports import PendingEvent
@@ -11,8 +11,6 @@ from shared.webhooks.ports import WebhookStore
 STATE_DOCUMENT: Final = "endpoints"
 SERVICE_USER: Final = "system"
 """UserID of audit events about changes that the service makes itself."""
-
-type IsAudited = Callable[[], Awaitable[bool]]
 
 
 class EndpointRegistry:

@@ -4,7 +4,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from shared.runtime import Runtime
-from shared.settings import EMBEDDED_ENGINE
+from shared.settings import EMBEDDED_ENGINE_URL_FILE
 from shared.wiring.backends import Backends
 from shared.wiring.catalog import CatalogServices
 from shared.wiring.provenance import ProvenanceServices
@@ -43,7 +43,7 @@ class QueryServices:
     def get_engine_uri(self) -> str:
         """Return the query engine's URI: the setting, else the URI file in the data directory, else the default."""
         configured = self._settings
-        noted = configured.data_dir / EMBEDDED_ENGINE
+        noted = configured.data_dir / EMBEDDED_ENGINE_URL_FILE
         if "kusto_uri" in configured.model_fields_set or not noted.exists():
             return configured.kusto_uri
         return noted.read_text(encoding="utf-8")

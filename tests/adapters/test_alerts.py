@@ -80,7 +80,7 @@ async def save_change(
 async def test_a_rule_without_a_record_has_no_state_and_no_alerts(store: AlertStore) -> None:
     """A rule that was never evaluated has no state, no alerts and no change token."""
     assert await store.load_rule_record("hot") == RuleRecord("hot")
-    assert await store.list_states() == []
+    assert await store.list_rule_states() == []
     assert await store.find_alert("1" * 32) is None
     assert await store.find_alert("state") is None
     assert await store.list_alerts(EVERYTHING, None, 10) == []
@@ -95,7 +95,7 @@ async def test_state_and_alerts_are_stored_together(open_store: Opener) -> None:
     assert stored.token
     other = open_store()
     assert await other.find_alert(alert.id) == alert
-    assert await other.list_states() == [build_state(firing=1, has_marks=True)]
+    assert await other.list_rule_states() == [build_state(firing=1, has_marks=True)]
 
 
 async def test_resolved_alerts_stay_in_the_record_until_notifications_are_sent(store: AlertStore) -> None:
@@ -151,7 +151,7 @@ async def test_changes_based_on_a_removed_state_are_rejected(store: AlertStore) 
     record = await save_change(store, RuleRecord("hot"), build_state(), build_alert(1))
     ended = build_alert(1, state=AlertState.RESOLVED, resolved_at=AT)
     assert (await save_change(store, record, None, ended)) == RuleRecord("hot")
-    assert await store.list_states() == []
+    assert await store.list_rule_states() == []
     again = await save_change(store, RuleRecord("hot"), build_state(revision="r2"))
     assert await store.save_rule_changes(record, None, []) is None
     assert await store.save_rule_changes(record, build_state(), []) is None
@@ -212,6 +212,6 @@ async def test_old_resolved_alerts_are_deleted(tmp_path: Path) -> None:
     resolved = [build_alert(n, state=AlertState.RESOLVED, resolved_at=AT + n * SECOND) for n in range(3)]
     marked = resolved[0].change(id="f" * 32, marks=(Mark.RESOLVED,))
     await save_change(store, RuleRecord("hot"), build_state(), *resolved, marked)
-    assert await store.delete_resolved(AT + 2 * SECOND) == 2
+    assert await store.delete_resolved_alerts(AT + 2 * SECOND) == 2
     assert {alert.id for alert in await store.list_alerts(EVERYTHING, None, 10)} == {resolved[2].id, marked.id}
     await database.close()

@@ -124,7 +124,7 @@ async def test_reads_of_a_chain_without_records_return_nothing(store: ChainStore
         assert not (await store.scan(chain, Filters(), limit=5, max_bytes=MANY)).records
         assert not await store.find(chain, Lookup.APPEND_ID, ["a"])
         assert not await store.read_hashes(chain, 0, limit=5)
-    assert [chain async for chain, _ in store.list_tips()] == []
+    assert [chain async for chain, _ in store.iterate_tips()] == []
 
 
 async def test_appended_records_are_read_back(store: ChainStore) -> None:
@@ -186,16 +186,16 @@ async def test_chains_of_different_scopes_are_separate(store: ChainStore) -> Non
     """Each scope, with any characters, has a chain of its own, and all chains are listed."""
     for chain in (PLATFORM, *SCOPES):
         await append_records(store, chain, 2)
-    listed = {chain: tip async for chain, tip in store.list_tips()}
+    listed = {chain: tip async for chain, tip in store.iterate_tips()}
     assert listed.keys() == {PLATFORM, *SCOPES}
     for chain, tip in listed.items():
         assert tip == await store.read_tip(chain)
         assert len((await store.read(chain, 0, limit=9, max_bytes=MANY)).records) == 2
-    assert [chain async for chain, _ in store.list_tips("", (PLATFORM.target,))] == [PLATFORM]
+    assert [chain async for chain, _ in store.iterate_tips("", (PLATFORM.target,))] == [PLATFORM]
     later = "2026-01-05T08:00:02.000001Z"
-    assert [chain async for chain, _ in store.list_tips(later)] == []
+    assert [chain async for chain, _ in store.iterate_tips(later)] == []
     await append_records(store, PLATFORM, 1)
-    assert [chain async for chain, _ in store.list_tips(later)] == [PLATFORM]
+    assert [chain async for chain, _ in store.iterate_tips(later)] == [PLATFORM]
 
 
 # aiohttp warns of bodies above 1 MiB, which only the largest records cause.

@@ -1608,7 +1608,7 @@ class ContainerRecord(TypedDict):
 
 
 class ContainerRecordBody(TypedDict):
-    """Request body that changes the record of a container; omitted properties keep their values.
+    """Request body that changes the catalog record of a container; omitted properties keep their values.
 
     The partition key path cannot be changed; it may be sent back with its current value.
     """

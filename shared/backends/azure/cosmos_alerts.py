@@ -40,7 +40,7 @@ class CosmosAlertStore:
     def __init__(self, account: CosmosAccount) -> None:
         self._items = CosmosItemStore(account, ALERTS, "ALERTS_UNAVAILABLE", "the store of alerts")
 
-    async def list_states(self) -> Sequence[RuleState]:
+    async def list_rule_states(self) -> Sequence[RuleState]:
         found = await self._items.query_items("SELECT * FROM c WHERE c.id = @id", id=_STATE)
         return [RuleState.model_validate_json(item["content"]) for item in found if item["content"]]
 
@@ -88,7 +88,7 @@ class CosmosAlertStore:
         text = f"SELECT TOP {int(limit)} * FROM c WHERE {where} ORDER BY c.sort DESC"  # noqa: S608  our own names
         return [_alert_from_item(item) for item in await self._items.query_items(text, **values)]
 
-    async def delete_resolved(self, before: datetime) -> int:  # noqa: ARG002  resolved alerts expire by their ttl
+    async def delete_resolved_alerts(self, before: datetime) -> int:  # noqa: ARG002  resolved alerts expire by their ttl
         return 0
 
     async def _delete_rule_state(self, rule: str, current: Item | None, operations: Sequence[Operation]) -> bool:

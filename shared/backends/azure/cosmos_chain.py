@@ -149,7 +149,7 @@ class CosmosChainStore:
                     found.append(record)
         return found
 
-    async def list_tips(
+    async def iterate_tips(
         self, changed_from: str = "", targets: Sequence[Target] = tuple(Target)
     ) -> AsyncIterator[tuple[ChainKey, Tip]]:
         for target in targets:

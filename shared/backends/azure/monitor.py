@@ -25,7 +25,7 @@ def start_export(
         The timer; None without a connection string, or if the standard environment variables of OpenTelemetry
             configure the export.
     """
-    if not connection_string or exporters.is_configured_by_environment():
+    if not connection_string or exporters.is_telemetry_configured_by_environment():
         return None
     timer = threading.Timer(delay_seconds, _install_providers_or_log_failure, (connection_string, client_id))
     timer.daemon = True

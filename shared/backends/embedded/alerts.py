@@ -31,7 +31,7 @@ class SqliteAlertStore:
     def __init__(self, database: SqliteDatabase) -> None:
         self._database = database
 
-    async def list_states(self) -> Sequence[RuleState]:
+    async def list_rule_states(self) -> Sequence[RuleState]:
         def select_states(connection: sqlite3.Connection) -> list[RuleState]:
             rows = connection.execute("SELECT state FROM alert_rule_states")
             return [RuleState.model_validate_json(state) for (state,) in rows]
@@ -107,7 +107,7 @@ class SqliteAlertStore:
         with _convert_errors():
             return await self._database.read(select_alerts)
 
-    async def delete_resolved(self, before: datetime) -> int:
+    async def delete_resolved_alerts(self, before: datetime) -> int:
         sql = "DELETE FROM alerts WHERE NOT is_open AND resolved_at < ?"
         with _convert_errors():
             return await self._database.write(

@@ -20,7 +20,7 @@ from shared.backends.embedded.provenance_schema import (
     SCHEMA,
     RecordPastEndError,
     find_chain_number,
-    find_misplaced_record,
+    find_sequence_after_misplaced_record,
     insert_records,
     read_tip,
     record_from_row,
@@ -100,7 +100,7 @@ class SqliteChainStore:
             try:
                 tip = insert_records(connection, chain, records)
             except sqlite3.IntegrityError as error:
-                if find_misplaced_record(connection, chain) is None:
+                if find_sequence_after_misplaced_record(connection, chain) is None:
                     raise TipMovedError from error
                 # A misplaced record is possibly the cause, which a look-up by append id would not find.
                 fault = f"The audit chain {chain.target} has a record with an invalid sequence number"
@@ -216,9 +216,11 @@ class SqliteChainStore:
 
         return await self._read_in_thread(select_decisions)
 
-    async def find_misplaced_record(self, chain: ChainKey) -> int | None:
+    async def find_sequence_after_misplaced_record(self, chain: ChainKey) -> int | None:
         with convert_sqlite_errors(CODE, "the audit log"):
-            return await self._verifying.read(lambda connection: find_misplaced_record(connection, chain))
+            return await self._verifying.read(
+                lambda connection: find_sequence_after_misplaced_record(connection, chain)
+            )
 
     async def list_orphan_records(self, chain: ChainKey, genesis: str) -> Sequence[ChainRecord]:
         def select_orphans(connection: sqlite3.Connection) -> list[ChainRecord]:
@@ -228,7 +230,7 @@ class SqliteChainStore:
 
         return await self._read_in_thread(select_orphans)
 
-    async def list_tips(
+    async def iterate_tips(
         self, changed_from: str = "", targets: Sequence[Target] = tuple(Target)
     ) -> AsyncIterator[tuple[ChainKey, Tip]]:
         last: tuple[Any, Any] = (changed_from, 0)

@@ -182,7 +182,7 @@ def find_chain_number(connection: sqlite3.Connection, key: ChainKey) -> int:
     return 0 if row is None else int(row[0])
 
 
-def find_misplaced_record(connection: sqlite3.Connection, key: ChainKey) -> int | None:
+def find_sequence_after_misplaced_record(connection: sqlite3.Connection, key: ChainKey) -> int | None:
     """Find the first record of a chain whose sequence number is invalid: 0, negative, a fraction or text.
 
     Return the next valid sequence number after that record; return None if all sequence numbers are valid.

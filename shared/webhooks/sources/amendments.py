@@ -66,7 +66,7 @@ class AmendmentEvents:
         # event that was published stays unique.
         since = format_rfc3339(min(done_to, started) - LONGEST_SETBACK - OVERLAP)
         tips: dict[ChainKey, Tip] = {}
-        async for chain, tip in self._chains.list_tips(since, (Target.DOMAIN_AMENDMENTS,)):
+        async for chain, tip in self._chains.iterate_tips(since, (Target.DOMAIN_AMENDMENTS,)):
             await self._publish_chain_events(chain, tip, since)
             tips[chain] = tip
         self._tips = tips

@@ -16,7 +16,7 @@ from emulators.kusto.frames import columns_from_cursor_description, encode_rows
 from emulators.kusto.library_errors import error_from_duckdb
 from emulators.kusto.query_checks import install_sql_length_check
 from emulators.kusto.translate import translate
-from emulators.kusto.translator_process import patch_library
+from emulators.kusto.translator_process import patch_translator_library
 from tests.emulators.kusto.kql_generator import TABLE
 
 _VALUES = {
@@ -29,7 +29,7 @@ _VALUES = {
 def main() -> None:
     """Read queries from standard input, execute them, and write the results to standard output."""
     sys.setrecursionlimit(3000)
-    patch_library()
+    patch_translator_library()
     install_sql_length_check()
     for extension in EXTENSIONS:
         extension.install_extension()

@@ -87,7 +87,7 @@ class MemoryAlertStore:
         self._tokens: dict[str, str] = {}
         self._writes = 0
 
-    async def list_states(self) -> Sequence[RuleState]:
+    async def list_rule_states(self) -> Sequence[RuleState]:
         """Return the stored states of all alert rules."""
         self._raise_error()
         return list(self.states.values())
@@ -128,7 +128,7 @@ class MemoryAlertStore:
         del wanted, after
         return list(self.alerts.values())[:limit]
 
-    async def delete_resolved(self, before: datetime) -> int:
+    async def delete_resolved_alerts(self, before: datetime) -> int:
         """Do nothing, because no test needs the expiry."""
         del before
         return 0

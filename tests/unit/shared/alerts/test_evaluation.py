@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from shared.alerts.evaluation import find_query_errors
+from shared.alerts.evaluation import check_rule_against_query
 from shared.alerts.models import RuleStatus
 from shared.catalog.models import AlertRule, WarmQuery
 from shared.errors import FieldError, Kind, WorkspaceError
@@ -107,7 +107,7 @@ async def find_invalid_fields(result: Any = COLUMNS, **changes: Any) -> list[str
 async def find_errors(rule: AlertRule, result: Any, *, is_query_readable: bool = True) -> list[FieldError]:
     """Check an alert rule against its query, whose columns or error the engine returns."""
     columns: Any = Columns(result)
-    return await find_query_errors(rule, QUERY, columns, is_query_readable=is_query_readable)
+    return await check_rule_against_query(rule, QUERY, columns, is_query_readable=is_query_readable)
 
 
 @pytest.mark.parametrize(

@@ -93,15 +93,15 @@ async def test_a_bundle_has_no_records_that_were_added_after_the_signature_of_an
     services: Services, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """If the first record of a chain is added while a bundle signs the chain, the bundle states that it is empty."""
-    load_current = services.provenance.checkpoints.load_current
+    load_newest_verified = services.provenance.checkpoints.load_newest_verified
 
     async def load_then_append(chain: ChainKey) -> Any:
         try:
-            return await load_current(chain)
+            return await load_newest_verified(chain)
         finally:
             await _append_event(services, "first")
 
-    monkeypatch.setattr(services.provenance.checkpoints, "load_current", load_then_append)
+    monkeypatch.setattr(services.provenance.checkpoints, "load_newest_verified", load_then_append)
     entry = await _write_section(services, tmp_path)
     assert (entry["records"], entry["checkpoint"], entry["proof"]) == (0, None, None)
     assert (entry["verdict"]["Empty"], entry["verdict"]["Reason"]) == (True, "nothing to check")

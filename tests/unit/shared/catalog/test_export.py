@@ -16,7 +16,7 @@ from shared.catalog.export import export_document
 from shared.catalog.items import ItemKind, definitions_from_document
 from shared.catalog.models import WorkspaceDocument
 from shared.catalog.ports import CatalogItem, ItemOrigin, StoredCatalog
-from shared.catalog.yaml_writer import write_yaml
+from shared.catalog.yaml_writer import iterate_yaml_parts
 from shared.errors import WorkspaceError
 from tests.unit.shared.catalog.documents import draw_valid_document
 
@@ -50,7 +50,7 @@ def test_the_plan_of_an_exported_document_is_empty(
     stored = build_catalog(declared, edited)
     document = export_document(stored)
     assert plan_text(json.dumps(document), DocumentFormat.JSON, stored) == []
-    assert plan_text("".join(write_yaml(document)), DocumentFormat.YAML, stored) == []
+    assert plan_text("".join(iterate_yaml_parts(document)), DocumentFormat.YAML, stored) == []
 
 
 def test_the_plan_is_empty_if_a_stored_member_repeats_a_right() -> None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from shared.catalog.document_nodes import LocatedValues
 from shared.catalog.document_parsers import parse_yaml
-from shared.catalog.yaml_writer import write_yaml
+from shared.catalog.yaml_writer import iterate_yaml_parts
 
 _TEXT = st.text(max_size=20) | st.text(alphabet="ab \n:-#'\"|>\t", max_size=12)
 _NUMBER = st.floats(allow_nan=False, allow_infinity=False) | st.integers()
@@ -32,7 +32,7 @@ def read_yaml(text: str) -> Any:
 @given(st.dictionaries(st.sampled_from(["team", "workspace", "kql"]), _VALUE, min_size=1))
 def test_written_yaml_values_are_parsed_to_equal_values(document: dict[str, Any]) -> None:
     """Any JSON value that is written and parsed again is equal, with the same type."""
-    assert json.dumps(read_yaml("".join(write_yaml(document)))) == json.dumps(document)
+    assert json.dumps(read_yaml("".join(iterate_yaml_parts(document)))) == json.dumps(document)
 
 
 @pytest.mark.parametrize(
@@ -40,10 +40,10 @@ def test_written_yaml_values_are_parsed_to_equal_values(document: dict[str, Any]
 )
 def test_texts_that_look_like_other_types_are_quoted(text: str) -> None:
     """A text that YAML 1.1 or 1.2 would parse as another type is quoted."""
-    written = "".join(write_yaml({"value": [text]}))
+    written = "".join(iterate_yaml_parts({"value": [text]}))
     assert read_yaml(written) == yaml.safe_load(written) == {"value": [text]}
 
 
 def test_multi_line_texts_are_written_as_yaml_blocks() -> None:
     """A text of several lines is written as a block, line by line."""
-    assert "".join(write_yaml({"kql": "Telemetry\n| count\n"})) == "kql: |\n  Telemetry\n  | count\n"
+    assert "".join(iterate_yaml_parts({"kql": "Telemetry\n| count\n"})) == "kql: |\n  Telemetry\n  | count\n"

@@ -7,7 +7,7 @@ import pytest
 from shared.catalog.models import TimestampFormat
 from shared.downloads.import_request import ImportFormat
 from shared.errors import ValidationErrors, WorkspaceError
-from shared.imports.mapping_rules import check_mapping
+from shared.imports.mapping_rules import check_column_mapping
 
 VALID: dict[str, Any] = {"timestamp": "t", "timestamp_format": TimestampFormat.RFC3339}
 
@@ -15,7 +15,7 @@ VALID: dict[str, Any] = {"timestamp": "t", "timestamp_format": TimestampFormat.R
 def list_invalid_fields(file_format: ImportFormat = ImportFormat.CSV, **mapping: Any) -> list[str]:
     """Return the fields of a mapping that break a rule."""
     faults = ValidationErrors()
-    check_mapping(file_format, {**VALID, **mapping}, faults)
+    check_column_mapping(file_format, {**VALID, **mapping}, faults)
     try:
         faults.raise_all()
     except WorkspaceError as error:

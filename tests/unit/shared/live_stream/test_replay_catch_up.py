@@ -192,7 +192,7 @@ async def test_concurrent_and_waiting_replays_are_limited() -> None:
 @pytest.mark.parametrize("state", [b"", b"{", b"[]", b'{"since": "yesterday"}', b'{"since": 1}', b"\xff"])
 def test_an_unknown_connection_state_requests_no_replay(state: bytes) -> None:
     """If the connection state has an unknown format, there is no replay."""
-    assert StreamFilters.from_connection_state(state).since is None
+    assert StreamFilters.from_stream_state(state).since is None
 
 
 @given(st.sampled_from([None, "pump-rig"]), st.sampled_from([None, "cooling"]), st.integers(1, 3600))
@@ -200,10 +200,10 @@ def test_filters_are_restored_from_the_state(connection: str | None, surface: st
     """The filters of a stream are restored from its connection state, with a start time in place of ``windowSec``."""
     asked = StreamFilters.model_validate({"connection": connection, "surface": surface, "windowSec": str(seconds)})
     moment = SINCE + timedelta(microseconds=1)
-    kept = asked.to_connection_state(moment)
-    recalled = StreamFilters.from_connection_state(
+    kept = asked.to_stream_state(moment)
+    recalled = StreamFilters.from_stream_state(
         b"{%s}" % ",".join(f'"{name}":"{each}"' for name, each in kept.items()).encode()
     )
     assert (recalled.connection, recalled.surface) == (connection, surface)
     assert recalled.since == moment - timedelta(seconds=seconds)
-    assert StreamFilters(connection=connection).to_connection_state(moment) == {}
+    assert StreamFilters(connection=connection).to_stream_state(moment) == {}

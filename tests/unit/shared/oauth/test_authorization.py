@@ -64,7 +64,7 @@ async def test_an_unregistered_redirect_uri_gets_no_error(oauth_server: Server) 
     parameters = Parameters({**VALID, "redirect_uri": "https://evil.example/"})
     for work in (
         oauth_server.authorization.build_consent_question(oauth_server.build_caller(), parameters, BASE),
-        oauth_server.authorization.check_before_sign_in(parameters, BASE),
+        oauth_server.authorization.find_error_redirect_before_sign_in(parameters, BASE),
     ):
         with pytest.raises(WorkspaceError) as raised:
             await work
@@ -73,8 +73,10 @@ async def test_an_unregistered_redirect_uri_gets_no_error(oauth_server: Server) 
 
 async def test_a_request_is_checked_before_the_sign_in(oauth_server: Server) -> None:
     """A request of a declared client is checked before the user signs in."""
-    assert await oauth_server.authorization.check_before_sign_in(Parameters(VALID), BASE) is None
-    assert read_error(await oauth_server.authorization.check_before_sign_in(Parameters({**VALID, "scope": ""}), BASE))
+    assert await oauth_server.authorization.find_error_redirect_before_sign_in(Parameters(VALID), BASE) is None
+    assert read_error(
+        await oauth_server.authorization.find_error_redirect_before_sign_in(Parameters({**VALID, "scope": ""}), BASE)
+    )
 
 
 @pytest.mark.parametrize(

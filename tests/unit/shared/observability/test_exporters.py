@@ -4,7 +4,12 @@ from collections.abc import Mapping
 
 import pytest
 
-from shared.observability.exporters import Signal, describe_unsupported_values, is_collector_selected, is_sdk_disabled
+from shared.observability.exporters import (
+    Signal,
+    describe_unsupported_otel_variables,
+    is_collector_selected,
+    is_sdk_disabled,
+)
 
 ENDPOINT = {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:4318"}
 BOTH, NEITHER = {Signal.TRACES, Signal.METRICS}, set[Signal]()
@@ -31,7 +36,7 @@ BOTH, NEITHER = {Signal.TRACES, Signal.METRICS}, set[Signal]()
 def test_configured_traces_and_metrics_are_exported(environment: Mapping[str, str], expected: set[Signal]) -> None:
     """A signal (traces or metrics) is exported if its endpoint or exporter is set and it is not disabled."""
     assert {signal for signal in Signal if is_collector_selected(signal, environment)} == expected
-    assert describe_unsupported_values(environment) == []
+    assert describe_unsupported_otel_variables(environment) == []
 
 
 @pytest.mark.parametrize(
@@ -52,7 +57,7 @@ def test_unsupported_exporter_values_are_reported(
 ) -> None:
     """An unsupported protocol or exporter is reported once, and its signal is not exported."""
     environment = {**ENDPOINT, **environment}
-    [fault] = describe_unsupported_values(environment)
+    [fault] = describe_unsupported_otel_variables(environment)
     assert named in fault
     assert {signal for signal in Signal if is_collector_selected(signal, environment)} == expected
 
@@ -61,9 +66,11 @@ def test_invalid_values_of_disabled_signals_are_not_reported() -> None:
     """For a disabled signal, invalid values of its variables are not reported."""
     environment = {**ENDPOINT, "OTEL_EXPORTER_OTLP_PROTOCOL": "grpc"}
     assert (
-        describe_unsupported_values({**environment, "OTEL_TRACES_EXPORTER": "none", "OTEL_METRICS_EXPORTER": "none"})
+        describe_unsupported_otel_variables(
+            {**environment, "OTEL_TRACES_EXPORTER": "none", "OTEL_METRICS_EXPORTER": "none"}
+        )
         == []
     )
-    assert describe_unsupported_values({**environment, "OTEL_SDK_DISABLED": "true"}) == []
+    assert describe_unsupported_otel_variables({**environment, "OTEL_SDK_DISABLED": "true"}) == []
     assert is_sdk_disabled({"OTEL_SDK_DISABLED": "true"})
-    assert describe_unsupported_values({"OTEL_EXPORTER_OTLP_PROTOCOL": "grpc"}) == []
+    assert describe_unsupported_otel_variables({"OTEL_EXPORTER_OTLP_PROTOCOL": "grpc"}) == []

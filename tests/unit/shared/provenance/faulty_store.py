@@ -125,7 +125,7 @@ class FaultyStore:
             self.late.pop(0)()
         return found
 
-    async def list_tips(
+    async def iterate_tips(
         self, changed_from: str = "", targets: Sequence[Target] = tuple(Target)
     ) -> AsyncIterator[tuple[ChainKey, Tip]]:
         """Yield the tip of every chain."""

@@ -191,15 +191,15 @@ async def test_a_damaged_head_item_is_found(ledger: Ledger, column: str, value: 
     verdict = await ledger.verify(PLATFORM)
     assert not verdict.chain_valid
     assert len(parse_records(await query_records(ledger.store, PLATFORM, Filters()))) == COUNT
-    assert BATCH in [chain async for chain, _ in ledger.store.list_tips()]
+    assert BATCH in [chain async for chain, _ in ledger.store.iterate_tips()]
     await ledger.checkpoints.create_all()
-    assert (await ledger.checkpoints.load_current(BATCH)).checkpoint.size == 2
+    assert (await ledger.checkpoints.load_newest_verified(BATCH)).checkpoint.size == 2
 
 
 async def test_a_head_item_without_a_valid_target_is_ignored(ledger: Ledger) -> None:
     """A head item without a valid target is left out of the list of chains."""
     ledger.tamper(lambda file: file.execute("INSERT INTO chains VALUES (99, 'Nothing', '', 1, '', '2026')"))
-    assert {chain async for chain, _ in ledger.store.list_tips()} == {PLATFORM, BATCH}
+    assert {chain async for chain, _ in ledger.store.iterate_tips()} == {PLATFORM, BATCH}
 
 
 def forge_record_after_head(sequence: int, **changes: Any) -> Callable[[sqlite3.Connection], None]:

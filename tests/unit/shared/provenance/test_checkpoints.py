@@ -88,7 +88,7 @@ async def test_checkpoints_are_created_for_grown_chains(ledger: Ledger) -> None:
     assert await ledger.checkpoints.create_all() == 0
     await ledger.fill(PLATFORM, 1)
     assert await ledger.checkpoints.create_all() == 1
-    current = await ledger.checkpoints.load_current(PLATFORM)
+    current = await ledger.checkpoints.load_newest_verified(PLATFORM)
     assert (current.checkpoint.size, current.stored.name) == (8, build_checkpoint_name(PLATFORM, 8))
     assert current.last_hash == (await ledger.records(PLATFORM))[-1].hash
 
@@ -252,7 +252,7 @@ async def test_a_checkpoint_run_without_changes_makes_one_store_call(ledger: Led
     moment += timedelta(hours=2)
     assert await checkpoints.create_all() == 0
     store.asked.clear()
-    listed = [chain async for chain, _ in ledger.store.list_tips(checkpoints._swept_from)]
+    listed = [chain async for chain, _ in ledger.store.iterate_tips(checkpoints._swept_from)]
     assert listed == []
     sweeps = [len(store.asked) for _ in range(8) if await checkpoints.create_all() == 0]
     assert [after - before for before, after in pairwise([0, *sweeps])].count(1) >= 5
@@ -294,7 +294,7 @@ async def test_changed_chains_are_listed_once_from_an_index(ledger: Ledger) -> N
     assert "USING INDEX chains_by_time" in plan[0]
     rows = [(number + 9, str(number)) for number in range(520)]
     ledger.tamper(lambda file: file.executemany("INSERT INTO chains VALUES (?, 'DomainEvents', ?, 1, '', 'z')", rows))
-    chains = [chain async for chain, _ in ledger.store.list_tips()]
+    chains = [chain async for chain, _ in ledger.store.iterate_tips()]
     assert len(chains) == len(set(chains)) == 522
 
 

@@ -90,9 +90,9 @@ async def test_a_replaced_key_is_trusted_but_does_not_sign(ledger: Ledger, rotat
     assert new != old
     for checkpoints in (after, before):
         assert await reports_valid_chains(ledger, checkpoints)
-        assert (await checkpoints.load_current(BATCH)).checkpoint.size == 3
+        assert (await checkpoints.load_newest_verified(BATCH)).checkpoint.size == 3
     # Either key verifies earlier notes.
-    given = (await after.load_current(BATCH)).stored.note
+    given = (await after.load_newest_verified(BATCH)).stored.note
     for key in (old, new):
         assert open_checkpoint(given, key, build_origin(WORKSPACE, *BATCH)).size == 3
     await ledger.fill(BATCH, 2)
@@ -107,7 +107,7 @@ async def test_a_replaced_key_is_trusted_but_does_not_sign(ledger: Ledger, rotat
         assert await reports_valid_chains(ledger, checkpoints)
         await ledger.fill(BATCH, 1)
         made = await checkpoints.create(BATCH)
-        assert made == (await checkpoints.load_current(BATCH)).stored
+        assert made == (await checkpoints.load_newest_verified(BATCH)).stored
     assert await reports_valid_chains(ledger, before)
     assert await reports_valid_chains(ledger, after)
     assert VerifierKey.parse(str(new)) == new
@@ -142,7 +142,7 @@ async def test_a_lost_checkpoint_key_is_not_replaced(ledger: Ledger, tmp_path: P
             assert caught.value.code == "CHECKPOINT_REFUSED"
         assert await checkpoints.create_all() == 0
         assert await reports_valid_chains(ledger, checkpoints)
-        assert (await checkpoints.load_current(BATCH)).checkpoint.size == 3
+        assert (await checkpoints.load_newest_verified(BATCH)).checkpoint.size == 3
         assert path.exists() == (left == "rubbish")
     aside.rename(path)
     assert await ledger.checkpoints.create(BATCH) is not None

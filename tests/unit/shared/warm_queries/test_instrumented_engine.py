@@ -55,7 +55,7 @@ async def test_each_query_is_measured_by_its_outcome(
     def record(name: str, value: float, **attributes: str) -> None:
         measured.append((name, value, attributes))
 
-    monkeypatch.setattr(instrumented_engine, "record_value", record)
+    monkeypatch.setattr(instrumented_engine, "record_histogram_value", record)
     engine = Engine(time)
     engine.error = error
     instrumented = InstrumentedEngine(engine, "Telemetry", runtime=time.runtime)

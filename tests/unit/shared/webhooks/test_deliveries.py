@@ -53,8 +53,8 @@ async def test_pages_have_all_deliveries_newest_first(webhook_services: WebhookS
     for number in range(3):
         await webhook_services.publish(f"k{number}")
         webhook_services.time.advance(1)
-    first, after = await webhook_services.deliveries.list_page(endpoint.id, None, None, 2)
-    second, end = await webhook_services.deliveries.list_page(endpoint.id, None, after, 2)
+    first, after = await webhook_services.deliveries.list_deliveries_page(endpoint.id, None, None, 2)
+    second, end = await webhook_services.deliveries.list_deliveries_page(endpoint.id, None, after, 2)
     assert [*first, *second] == await webhook_services.list_all(endpoint)
     assert (len(first), len(second), end) == (2, 1, None)
 

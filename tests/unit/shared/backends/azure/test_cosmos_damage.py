@@ -168,7 +168,7 @@ async def test_an_item_without_partition_key_does_not_hide_the_chain_head(
 ) -> None:
     """When the head of a chain is read, an item without a partition key is ignored."""
     await container.create_item({"id": "head", "append": "x", "tip": {"timestamp": "2999"}, "scope": "s"})
-    assert [chain async for chain, _ in store.list_tips()] == [CHAIN]
+    assert [chain async for chain, _ in store.iterate_tips()] == [CHAIN]
 
 
 @pytest.mark.parametrize("lost", ["AmendmentID", "Status", "EntityID"])

@@ -106,7 +106,9 @@ async def test_each_chain_is_returned_once_despite_a_split(filled_stores: Filled
     for number in range(1, 5):
         gone = InjectedFault(FaultKind.STATUS, _match_nth_query(number), times=1, status=410, substatus=1002)
         filled_stores.server.faults.add(gone, InjectedFault(FaultKind.PARTIAL_PAGE, page_size=1))
-        assert sorted(chain.scope_key for chain in [chain async for chain, _ in filled_stores.chains.list_tips()]) == [
+        assert sorted(
+            chain.scope_key for chain in [chain async for chain, _ in filled_stores.chains.iterate_tips()]
+        ) == [
             CHAIN.scope_key,
             OTHER.scope_key,
         ]

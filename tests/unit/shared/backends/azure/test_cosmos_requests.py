@@ -248,7 +248,7 @@ async def test_reads_are_repeated_after_transient_faults(
         server.faults.add(applied)
         assert await read() == undisturbed
         server.faults.clear()
-    assert [chain async for chain, _ in store.list_tips()] == [CHAIN]
+    assert [chain async for chain, _ in store.iterate_tips()] == [CHAIN]
 
 
 async def test_rejected_reads_are_unavailable(server: CosmosServer, store: CosmosChainStore) -> None:

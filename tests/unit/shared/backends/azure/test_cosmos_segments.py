@@ -98,7 +98,7 @@ async def test_readers_find_all_segments(server: CosmosServer, store: CosmosChai
         page = await other.read(CHAIN, 2, limit=3, max_bytes=MANY)
         assert ([record.sequence for record in page.records], page.more) == ([3, 4, 5], True)
         assert len(await other.read_hashes(CHAIN, 4, limit=4)) == 4
-        assert [(chain, (await other.read_tip(chain))) async for chain, _ in other.list_tips()] == [(CHAIN, tip)]
+        assert [(chain, (await other.read_tip(chain))) async for chain, _ in other.iterate_tips()] == [(CHAIN, tip)]
     assert (await ChainVerifier(store, get_workspace_id).verify(CHAIN)).chain_valid
 
 
@@ -178,7 +178,7 @@ async def test_verification_reports_a_damaged_head_item(store: CosmosChainStore,
     assert (await store.read_tip(CHAIN)).sequence == 0
     with pytest.raises(TipMovedError):
         await store.append(CHAIN, build_batch(Tip(), 1, name="fork"), await store.read_tip(CHAIN))
-    assert [chain async for chain, _ in store.list_tips()] == []
+    assert [chain async for chain, _ in store.iterate_tips()] == []
     assert not (await ChainVerifier(store, get_workspace_id).verify(CHAIN)).chain_valid
 
 

@@ -18,7 +18,7 @@ PROGRAM = """
 import os, sys
 from shared.backends.azure.monitor import start_export
 from shared.observability.exporters import is_signal_enabled
-from shared.observability.metrics import count, record_value
+from shared.observability.metrics import count, record_histogram_value
 from shared.observability.exporters import Signal
 from shared.observability.tracing import open_span
 waiting = start_export(os.environ.get("GIVEN", ""), delay_seconds=0.01)
@@ -29,7 +29,7 @@ if waiting:
     waiting.join()
 with open_span("a request", {"route": "a"}):
     count("workspace.ingest.events", 3)
-    record_value("workspace.ingest.lag", 0.5)
+    record_histogram_value("workspace.ingest.lag", 0.5)
 unsampled = {"traceparent": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-00"}
 with open_span("an unsampled request", within=unsampled):
     pass

@@ -89,69 +89,80 @@ class ApiItemConstraints:
 
     Args:
         items: all stored items; those that the API created stay in the catalog.
-        retained: stored queries that stay unchanged although the document declares them differently; their names and
-            paths stay in use.
         existing_containers: catalog keys of the containers that exist in their Cosmos DB account.
     """
 
-    def __init__(
-        self,
-        items: Iterable[CatalogItem],
-        retained: Iterable[CatalogItem] = (),
-        existing_containers: Collection[str] = (),
-    ) -> None:
-        created = [item for item in items if item.origin is ItemOrigin.API]
-        queries = [item for item in created if item.kind == ItemKind.WARM_QUERY]
-        named = [*queries, *retained]
-        self._names = {item.definition["name"]: item for item in named}
-        self._paths = {item.definition["apiPath"]: item for item in named if item.definition.get("apiPath")}
-        self._lookups = {item.key: item for item in named}
-        self._connections = {
-            lookup: item.key
-            for item in created
-            if item.kind == ItemKind.SURFACE
-            for lookup in item.definition["connections"]
-        }
-        self._surfaces = {item.definition["surface"]: f"warm query {item.key}" for item in queries}
-        rules = [item for item in created if item.kind == ItemKind.ALERT_RULE]
-        self._watched = {lookup: item.key for item in rules for lookup in item.definition.get("connections", ())}
-        self._surfaces |= {item.definition["surface"]: f"alert rule {item.key}" for item in rules}
+    def __init__(self, items: Iterable[CatalogItem], existing_containers: Collection[str] = ()) -> None:
+        self._names: dict[str, CatalogItem] = {}
+        self._paths: dict[str, CatalogItem] = {}
+        self._lookups: dict[str, CatalogItem] = {}
+        self._connections: dict[str, str] = {}
+        self._surfaces: dict[str, str] = {}
+        self._stores: dict[str, CatalogItem] = {}
+        self._omitted: dict[str, str] = {}
         self._existing = frozenset(existing_containers)
         self._databases = {
             key.partition("/")[0]: f"{key}, which exists in the account" for key in sorted(existing_containers)
         }
-        self._databases |= {
-            item.key.partition("/")[0]: f"{item.key}, which was created through the API"
-            for item in created
-            if item.kind == ItemKind.CONTAINER
-        }
-        stores = [item for item in items if item.kind == ItemKind.DATA_STORE]
-        self._stored_databases = {item.key: _get_database_lookups(item.definition) for item in stores}
+        self._stored_databases: dict[str, set[str]] = {}
+        for item in items:
+            if item.kind == ItemKind.DATA_STORE:
+                self._stored_databases[item.key] = _get_database_lookups(item.definition)
+            if item.origin is ItemOrigin.API:
+                self.add(item)
+
+    def add(self, item: CatalogItem) -> None:
+        """Add a stored item that stays unchanged; its name and path stay in use, and so do the items that it uses."""
+        definition = item.definition
+        if item.kind == ItemKind.WARM_QUERY:
+            self._names[definition["name"]] = self._lookups[item.key] = item
+            if definition.get("apiPath"):
+                self._paths[definition["apiPath"]] = item
+            self._surfaces[definition["surface"]] = f"warm query {_describe_origin(item)}"
+        elif item.kind == ItemKind.SURFACE:
+            self._connections |= dict.fromkeys(definition["connections"], f"surface {_describe_origin(item)}")
+        elif item.kind == ItemKind.ALERT_RULE:
+            rule = f"alert rule {_describe_origin(item)}"
+            self._connections |= dict.fromkeys(definition.get("connections", ()), rule)
+            self._surfaces[definition["surface"]] = rule
+        elif item.kind == ItemKind.DATA_STORE:
+            self._stores |= dict.fromkeys(_get_database_lookups(definition), item)
+        elif item.kind == ItemKind.CONTAINER:
+            self._databases.setdefault(item.key.partition("/")[0], _describe_origin(item))
+
+    def omit_databases(self, store: str, definition: Mapping[str, Any]) -> None:
+        """Record that a data store does not get the databases that a workspace document adds to it.
+
+        Args:
+            store: lookup (id in URLs) of the data store.
+            definition: declared definition of the data store.
+        """
+        added = _get_database_lookups(definition) - self._stored_databases.get(store, set())
+        self._omitted |= dict.fromkeys(added, store)
 
     def find_change_conflict(self, kind: str, key: str, definition: Mapping[str, Any]) -> str | None:
         """Return why a workspace document cannot create or change an item; return None if the change is valid."""
         if kind == ItemKind.WARM_QUERY:
             return self._find_query_conflict(key, definition)
         if kind == ItemKind.DATA_STORE:
-            return self._find_container_conflict(
-                self._stored_databases.get(key, set()) - _get_database_lookups(definition)
-            )
+            return self._find_data_store_conflict(key, _get_database_lookups(definition))
+        database = key.partition("/")[0]
+        if kind == ItemKind.CONTAINER and database in self._omitted:
+            return f"its database {database} is not added to data store {self._omitted[database]}"
         return None
 
-    def find_removal_conflict(self, kind: str, key: str, definition: Mapping[str, Any]) -> str | None:
+    def find_removal_conflict(self, kind: str, key: str) -> str | None:
         """Return why an item must stay in the catalog although the workspace document does not declare it.
 
         Return None if it can be removed.
         """
         if kind == ItemKind.CONNECTION and key in self._connections:
-            return f"it is used by surface {self._connections[key]}, which was created through the API"
-        if kind == ItemKind.CONNECTION and key in self._watched:
-            return f"it is used by alert rule {self._watched[key]}, which was created through the API"
+            return f"it is used by {self._connections[key]}"
         if kind == ItemKind.SURFACE and key in self._surfaces:
-            return f"it is used by {self._surfaces[key]}, which was created through the API"
+            return f"it is used by {self._surfaces[key]}"
         if kind == ItemKind.CONTAINER and key in self._existing:
             return "the container exists in the account; delete it from the account first"
-        return self._find_container_conflict(_get_database_lookups(definition)) if kind == ItemKind.DATA_STORE else None
+        return self._find_data_store_conflict(key, set()) if kind == ItemKind.DATA_STORE else None
 
     def _find_query_conflict(self, key: str, definition: Mapping[str, Any]) -> str | None:
         name, path = definition["name"], definition["apiPath"]
@@ -166,17 +177,28 @@ class ApiItemConstraints:
             (self._paths.get(key), "has the lookup of the declared query as its apiPath"),
         ):
             if other is not None and other.key != key:
-                origin = (
-                    "which was created through the API"
-                    if other.origin is ItemOrigin.API
-                    else "which is retained unchanged"
-                )
-                return f"warm query {other.key}, {origin}, {clash}"
+                return f"warm query {_describe_origin(other)}, {clash}"
         return None
 
-    def _find_container_conflict(self, databases: Iterable[str]) -> str | None:
-        used = sorted(database for database in databases if database in self._databases)
-        return f"it holds container {self._databases[used[0]]}" if used else None
+    def _find_data_store_conflict(self, key: str, declared: set[str]) -> str | None:
+        before = self._stored_databases.get(key, set())
+        for database in sorted(declared - before):
+            if (owner := self._stores.get(database)) is not None:
+                return f"data store {_describe_origin(owner)}, has the database {database}"
+        removed = sorted(before - declared)
+        for database in removed:
+            if database in self._databases:
+                return f"it holds container {self._databases[database]}"
+        for database in removed:
+            if database in self._omitted:
+                return f"its database {database} is not added to data store {self._omitted[database]}"
+        return None
+
+
+def _describe_origin(item: CatalogItem) -> str:
+    """Return the key of an item that stays in the catalog, and why it stays."""
+    is_created = item.origin is ItemOrigin.API
+    return f"{item.key}, which {'was created through the API' if is_created else 'is retained unchanged'}"
 
 
 def _get_database_lookups(definition: Mapping[str, Any]) -> set[str]:
@@ -216,7 +238,11 @@ def plan_items(
     stored_items = {(item.kind, item.key): item for item in stored.items}
     _check_workspace_id(declared, stored_items)
     comparison = _Comparison(stored_items, frozenset(draft_queries), existing_containers)
-    entries = [*_plan_declared_items(declared, comparison), *_plan_undeclared_items(declared, comparison)]
+    constraints = _build_constraints(declared, comparison)
+    entries = [
+        *_plan_declared_items(declared, comparison, constraints),
+        *_plan_undeclared_items(declared, comparison, constraints),
+    ]
     changes = [entry for entry in entries if isinstance(entry, ItemChange)]
     retained = [entry for entry in entries if isinstance(entry, RetainedItem)]
     return CatalogPlan(
@@ -279,9 +305,8 @@ class _Comparison:
 
 
 def _plan_declared_items(
-    declared: Mapping[ItemId, dict[str, Any]], comparison: _Comparison
+    declared: Mapping[ItemId, dict[str, Any]], comparison: _Comparison, constraints: ApiItemConstraints
 ) -> Iterator[ItemChange | RetainedItem]:
-    constraints = _build_constraints(declared, comparison)
     for (kind, key), definition in declared.items():
         item = comparison.stored_items.get((kind, key))
         before, after = comparison.get_definitions_before_and_after(kind, key, definition)
@@ -302,45 +327,50 @@ def _plan_declared_items(
 def _build_constraints(declared: Mapping[ItemId, dict[str, Any]], comparison: _Comparison) -> ApiItemConstraints:
     """Build the constraints on a workspace document's changes that result from items which stay in the catalog.
 
-    Items that the API created stay. A query that stays can prevent the change of another query, which then also stays,
-    so the search repeats until it finds no further query.
+    Items that the API created stay. An item that stays can prevent the change or removal of another item, which then
+    also stays, so the search repeats until it finds no further item.
     """
-    declared_queries = {
-        key: item
-        for (kind, key), item in comparison.stored_items.items()
-        if kind == ItemKind.WARM_QUERY and item.origin is ItemOrigin.DECLARED and (kind, key) in declared
-    }
-    retained: dict[str, CatalogItem] = {}
+    constraints = ApiItemConstraints(comparison.stored_items.values(), comparison.existing)
+    others = [key for key, item in comparison.stored_items.items() if item.origin is ItemOrigin.DECLARED]
+    others += [key for key in declared if key[0] == ItemKind.DATA_STORE and key not in comparison.stored_items]
     while True:
-        constraints = ApiItemConstraints(comparison.stored_items.values(), retained.values(), comparison.existing)
-        added = {
-            key: item
-            for key, item in declared_queries.items()
-            if key not in retained
-            and _is_query_retained(constraints, key, declared[ItemKind.WARM_QUERY, key], comparison)
-        }
-        if not added:
+        remaining = [key for key in others if not _retain_if_conflicting(key, declared, comparison, constraints)]
+        if len(remaining) == len(others):
             return constraints
-        retained |= added
+        others = remaining
 
 
-def _is_query_retained(
-    constraints: ApiItemConstraints, key: str, definition: dict[str, Any], comparison: _Comparison
+def _retain_if_conflicting(
+    item_id: ItemId,
+    declared: Mapping[ItemId, dict[str, Any]],
+    comparison: _Comparison,
+    constraints: ApiItemConstraints,
 ) -> bool:
-    before, after = comparison.get_definitions_before_and_after(ItemKind.WARM_QUERY, key, definition)
-    return before != after and constraints.find_change_conflict(ItemKind.WARM_QUERY, key, after) is not None
+    """Add an item to the constraints if a conflict prevents its change or removal; return whether there is one."""
+    item, definition = comparison.stored_items.get(item_id), declared.get(item_id)
+    if definition is None:
+        conflict = constraints.find_removal_conflict(*item_id)
+    else:
+        before, after = comparison.get_definitions_before_and_after(*item_id, definition)
+        conflict = constraints.find_change_conflict(*item_id, after) if before != after else None
+    if conflict is None:
+        return False
+    if item is not None:
+        constraints.add(item)
+    if item_id[0] == ItemKind.DATA_STORE and definition is not None:
+        constraints.omit_databases(item_id[1], definition)
+    return True
 
 
 def _plan_undeclared_items(
-    declared: Mapping[ItemId, dict[str, Any]], comparison: _Comparison
+    declared: Mapping[ItemId, dict[str, Any]], comparison: _Comparison, constraints: ApiItemConstraints
 ) -> Iterator[ItemChange | RetainedItem]:
-    constraints = ApiItemConstraints(comparison.stored_items.values(), existing_containers=comparison.existing)
     for (kind, key), item in comparison.stored_items.items():
         if (kind, key) in declared or kind in UNDECLARED:
             continue
         if item.origin is ItemOrigin.API:
             yield RetainedItem(kind, key, "created through the API", conflict=False)
-        elif reason := constraints.find_removal_conflict(kind, key, item.definition):
+        elif reason := constraints.find_removal_conflict(kind, key):
             yield RetainedItem(kind, key, reason, conflict=True)
         else:
             yield ItemChange(kind, key, build_definition_with_defaults(item), None)

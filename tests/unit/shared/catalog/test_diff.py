@@ -34,6 +34,12 @@ def build_api_query(**fields: Any) -> CatalogItem:
     return CatalogItem("warmQuery", definition["lookup"], definition, ItemOrigin.API, AT, AT, "editor")
 
 
+def build_api_surface(lookup: str, connections: list[str]) -> CatalogItem:
+    """Return a surface that was created through the API."""
+    definition = {"lookup": lookup, "name": "Mine", "description": None, "connections": connections}
+    return CatalogItem("surface", lookup, definition, ItemOrigin.API, AT, AT, "editor")
+
+
 def load_document_without(section: str) -> WorkspaceDocument:
     """Return the valid document without one of its lists."""
     return DOCUMENT.model_copy(update={section: ()})
@@ -200,6 +206,78 @@ def test_records_of_existing_containers_are_retained() -> None:
             "orders/recipes",
         ): "the container exists in the account; delete it from the account first",
         ("dataStore", "mes"): "it holds container orders/recipes, which exists in the account",
+    }
+
+
+def load_stores(**databases: str) -> WorkspaceDocument:
+    """Return the valid document with other data stores; the values are YAML lists of their databases."""
+    stores = "".join(f"  - {{lookup: {lookup}, databases: {listed}}}\n" for lookup, listed in databases.items())
+    return load_document(f"{PLANT.partition('dataStores:')[0]}dataStores:\n{stores}", "w.yaml")
+
+
+@pytest.mark.parametrize("remainder", [{"one": "[]"}, {}])
+def test_a_database_of_a_retained_data_store_is_not_added_to_another(remainder: dict[str, str]) -> None:
+    """A database stays in one data store: while its data store is retained, no other data store gets it.
+
+    A data store that is retained for this reason keeps its own databases, too.
+    """
+    container = CatalogItem("container", "d1/extra", {}, ItemOrigin.API, AT, AT, "admin")
+    stored = build_catalog_with_document(load_stores(one="[{lookup: d1}]", two="[{lookup: d2}]"), container)
+    moved = load_stores(**remainder, two="[{lookup: d1}]", three="[{lookup: d2}]", four="[{lookup: d4}]")
+    planned = plan_changes(moved, stored)
+    assert [(change.kind, change.key) for change in planned.changes] == [("dataStore", "four")]
+    assert {item.key: item.reason for item in planned.retained if item.conflict} == {
+        "one": "it holds container d1/extra, which was created through the API",
+        "two": "data store one, which is retained unchanged, has the database d1",
+        "three": "data store two, which is retained unchanged, has the database d2",
+    }
+
+
+@pytest.mark.parametrize("remainder", [{"two": "[]"}, {}])
+def test_a_database_is_not_removed_before_its_new_data_store_gets_it(remainder: dict[str, str]) -> None:
+    """If a data store is retained, a database that the document moves to it stays in its present data store."""
+    container = CatalogItem("container", "d1/extra", {}, ItemOrigin.API, AT, AT, "admin")
+    stored = build_catalog_with_document(load_stores(one="[{lookup: d1}]", two="[{lookup: d2}]"), container)
+    planned = plan_changes(load_stores(one="[{lookup: d2}]", **remainder), stored)
+    assert planned.is_empty
+    assert {item.key: item.reason for item in planned.retained if item.conflict} == {
+        "one": "data store two, which is retained unchanged, has the database d2",
+        "two": "its database d2 is not added to data store one",
+    }
+
+
+def test_containers_of_an_omitted_database_are_not_added() -> None:
+    """If a data store is retained, the containers of the databases that it does not get are not added either."""
+    container = CatalogItem("container", "d1/extra", {}, ItemOrigin.API, AT, AT, "admin")
+    stored = build_catalog_with_document(load_stores(one="[{lookup: d1}, {lookup: d2}]"), container)
+    containers = "containers: [{name: recipes, partitionKeyPath: /id, dataClass: reference}]"
+    changed = load_stores(one=f"[{{lookup: d2, {containers}}}, {{lookup: d3, {containers}}}]")
+    planned = plan_changes(changed, stored)
+    assert [(change.kind, change.key) for change in planned.changes] == [("container", "d2/recipes")]
+    assert {item.key: item.reason for item in planned.retained if item.conflict} == {
+        "one": "it holds container d1/extra, which was created through the API",
+        "d3/recipes": "its database d3 is not added to data store one",
+    }
+
+
+def test_items_that_a_retained_query_uses_are_retained() -> None:
+    """If a query is retained, its surface and the connections of this surface are not removed."""
+    text = PLANT.replace("name: First", "name: Mine").replace("lookup: cooling", "lookup: other")
+    text = text.replace("surface: cooling", "surface: other").replace("[rig, sim]", "[rig]")
+    document = load_document(text.replace("lookup: sim", "lookup: new"), "w.yaml")
+    stored = build_catalog_with_document(
+        DOCUMENT, build_api_query(surface="mine"), build_api_surface("mine", connections=[])
+    )
+    planned = plan_changes(document, stored)
+    assert [(change.verb, change.kind, change.key) for change in planned.changes] == [
+        ("Created", "connection", "new"),
+        ("Created", "surface", "other"),
+        ("Updated", "warmQuery", "q2"),
+    ]
+    assert {item.key: item.reason for item in planned.retained if item.conflict} == {
+        "q1": "warm query mine, which was created through the API, has the same name",
+        "cooling": "it is used by warm query q1, which is retained unchanged",
+        "sim": "it is used by surface cooling, which is retained unchanged",
     }
 
 

@@ -281,8 +281,9 @@ def test_items_that_a_retained_query_uses_are_retained() -> None:
     }
 
 
-def test_later_approval_is_retained_for_same_text() -> None:
-    """If a member approves a query that a document declares as a draft, it stays approved until its text changes."""
+@pytest.mark.parametrize(("before", "after"), [("take 1", "take 2"), ("name: Second", "name: Renamed")])
+def test_later_approval_is_retained_for_an_unchanged_query(before: str, after: str) -> None:
+    """A query that a document declares as a draft keeps a later approval until the document changes the query."""
     stored = build_catalog_with_document(DOCUMENT)
     approval = {"approvedBy": "admin@plant-a.example", "approvedAt": "2026-02-01T00:00:00.000000Z"}
     items = tuple(
@@ -291,7 +292,7 @@ def test_later_approval_is_retained_for_same_text() -> None:
     )
     approved = replace(stored, items=items)
     assert plan_changes(DOCUMENT, approved).is_empty
-    (change,) = plan_changes(load_document(PLANT.replace("take 1", "take 2"), "w.yaml"), approved).changes
+    (change,) = plan_changes(load_document(PLANT.replace(before, after), "w.yaml"), approved).changes
     assert change.after is not None
     assert change.after["approval"] is None
 

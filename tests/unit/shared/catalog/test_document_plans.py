@@ -83,3 +83,18 @@ def test_a_changed_text_does_not_keep_the_signature() -> None:
     ]
     assert change.after is not None
     assert "signature" not in (change.after["approval"] or {})
+
+
+def test_a_renamed_query_keeps_the_approval_that_the_document_repeats() -> None:
+    """If a document renames a query and repeats its approval, the query stays approved."""
+    document = build_document(APPROVAL)
+    [query] = document.warm_queries
+    renamed = document.model_copy(update={"warm_queries": (query.model_copy(update={"name": "New"}),)})
+    for plan in (
+        plan_document(renamed, apply_to_catalog(document), CALLER).plan,
+        plan_document_for_command_line(renamed, apply_to_catalog(document)),
+    ):
+        [change] = plan.changes
+        assert change.before is not None
+        assert change.before["approval"] is not None
+        assert change.after == {**change.before, "name": "New"}

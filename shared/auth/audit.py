@@ -27,7 +27,7 @@ class AccessAudit:
         append_id: str,
         before: Mapping[str, Any] | None = None,
         after: Mapping[str, Any] | None = None,
-    ) -> None:
+    ) -> Mapping[str, Any] | None:
         """Append an audit event; a repeated call with the same ``append_id`` adds nothing.
 
         Args:
@@ -39,16 +39,19 @@ class AccessAudit:
             before: state of the entity before the action; None to omit it.
             after: state of the entity after the action; None to omit it.
 
+        Returns:
+            The stored record, which an earlier call possibly stored; None if the workspace has no provenance.
+
         Raises:
             WorkspaceError: UNAVAILABLE if the event is not recorded; the caller must then not give a new credential to
                 the user.
         """
         if not (await self._directory.get_team()).audited:
             _LOG.warning("provenance is not configured; the action is not audited", extra=logs.fields(action=action))
-            return
+            return None
         event: dict[str, Any] = {"ActionType": action, "EntityType": entity_type, "EntityID": entity_id}
         if before is not None:
             event["BeforeState"] = dict(before)
         if after is not None:
             event["AfterState"] = dict(after)
-        await self._audit_log.append(Target.ACCESS_CONTROL, actor, event, append_id=append_id)
+        return await self._audit_log.append(Target.ACCESS_CONTROL, actor, event, append_id=append_id)

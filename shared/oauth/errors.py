@@ -4,6 +4,7 @@ Refused requests are counted in a metric and in at most one audit event per clie
 one count, so that invented ids cannot fill the audit log.
 """
 
+import asyncio
 from collections import Counter
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -100,10 +101,10 @@ _LOG = logs.get_logger("oauth")
 
 @dataclass(slots=True)
 class _Refusals:
-    """Number of a client's refused requests since its last audit event, by OAuth error.
+    """Number of a client's refused requests that no audit event contains yet, by OAuth error.
 
     Attributes:
-        hour: hour of the last audit event.
+        hour: hour of the last audit event, of this instance or of another one.
         counts: number of refused requests by error code.
     """
 
@@ -114,22 +115,24 @@ class _Refusals:
 class RefusalRecorder:
     """Counts the requests of OAuth clients that this instance refused.
 
-    An audit event contains the number of the client's refused requests since its previous event.
+    All instances together append one audit event per client and hour. It contains the number of the client's requests
+    that its instance refused since its own previous event. The other instances add their counts to a later event.
 
     Args:
         audit: records the audit events.
-        runtime: clock.
+        runtime: clock and randomness.
     """
 
     def __init__(self, audit: AccessAudit, *, runtime: Runtime = SYSTEM_RUNTIME) -> None:
         self._audit = audit
         self._runtime = runtime
         self._clients: dict[str, _Refusals] = {}
+        self._instance = runtime.new_id()
 
     async def record(self, client_id: str, error: OAuthErrorCode) -> None:
         """Count a refused request; append an audit event if the client has none for the current hour.
 
-        If the append fails, the client's next refused request appends the event.
+        If the append fails or is cancelled, the client's next refused request appends the event.
 
         Args:
             client_id: id of the client; empty for an unknown client.
@@ -144,22 +147,31 @@ class RefusalRecorder:
         hour = _format_hour(self._runtime.now())
         if refusals.hour == hour:
             return
-        counts, refusals.counts, earlier, refusals.hour = refusals.counts, Counter(), refusals.hour, hour
+        earlier, refusals.hour = refusals.hour, hour
         try:
-            await self._record_event(known, hour, counts)
+            refusals.counts -= await self._record_event(known, hour, refusals.counts)
         except WorkspaceError as failure:
-            refusals.counts, refusals.hour = refusals.counts + counts, earlier
+            refusals.hour = earlier
             _LOG.warning("refused requests of a client are not audited yet", extra=logs.fields(error=failure.code))
+        except asyncio.CancelledError:
+            refusals.hour = earlier
+            raise
 
-    async def _record_event(self, client_id: str, hour: str, counts: Counter[str]) -> None:
-        await self._audit.record(
+    async def _record_event(self, client_id: str, hour: str, counts: Counter[str]) -> Counter[str]:
+        """Append the event of an hour unless it is stored; return the counts of this instance that it contains."""
+        record = await self._audit.record(
             SERVICE,
             "OAuthClient.Refused",
             "OAuthClient",
             client_id,
             append_id=f"oauth-refused-{hour}-{sha256(client_id.encode()).hexdigest()}",
-            after={"count": counts.total(), "errors": dict(sorted(counts.items()))},
+            after={"count": counts.total(), "errors": dict(sorted(counts.items())), "instance": self._instance},
         )
+        if record is None:
+            return counts.copy()
+        stored = record["AfterState"]
+        # An earlier attempt of this instance with an unknown outcome possibly stored the event with lower counts.
+        return Counter(stored["errors"] if stored.get("instance") == self._instance else ())
 
 
 def _format_hour(at: datetime) -> str:

@@ -1,10 +1,16 @@
 """Tests of the errors of the OAuth endpoints, and of the audit events about rejected requests."""
 
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from shared.auth.audit import AccessAudit
+from shared.auth.ports import Team
+from shared.backends.embedded.provenance import SqliteAuditLog
 from shared.errors import Kind, WorkspaceError
 from shared.oauth.errors import (
     OAuthErrorCode,
@@ -13,6 +19,7 @@ from shared.oauth.errors import (
     to_error_description,
     to_oauth_error_code,
 )
+from shared.provenance.ports import Target
 from tests.virtual_time import VirtualTime
 
 
@@ -42,51 +49,137 @@ def test_error_descriptions_have_only_allowed_characters() -> None:
 
 
 class Trail(AccessAudit):
-    """Fake audit log in memory, which can be unavailable."""
+    """Audit log in SQLite that can be unavailable, and that can store a record without returning it.
 
-    def __init__(self) -> None:
-        self.events: list[tuple[str, dict[str, Any]]] = []
+    Attributes:
+        audited: True if the workspace has provenance.
+        is_failing: True if no event can be stored.
+        failure_after_append: error that is raised after an event is stored.
+    """
+
+    def __init__(self, log: SqliteAuditLog) -> None:
+        super().__init__(self, log)
+        self.log = log
+        self.audited = True
         self.is_failing = False
+        self.failure_after_append: BaseException | None = None
 
-    async def record(self, actor: str, action: str, entity_type: str, entity_id: str, **members: Any) -> None:
+    async def get_team(self) -> Team:
+        """Return a team without members."""
+        return Team("plant-a", {}, audited=self.audited, cutoffs={})
+
+    async def record(self, *args: Any, **members: Any) -> Mapping[str, Any] | None:
         """Record an audit event."""
         if self.is_failing:
             raise WorkspaceError(Kind.UNAVAILABLE, "X", "x")
-        assert (actor, action, entity_type) == ("oauth", "OAuthClient.Refused", "OAuthClient")
-        self.events.append((entity_id, members["after"]))
+        record = await super().record(*args, **members)
+        if self.failure_after_append is not None:
+            raise self.failure_after_append
+        return record
+
+    async def list_events(self) -> list[tuple[str, int, dict[str, int]]]:
+        """Return the client, the number of refused requests and the numbers by error of each event."""
+        records = await self.log.read_all_records(Target.ACCESS_CONTROL)
+        assert {(record["UserID"], record["ActionType"], record["EntityType"]) for record in records} <= {
+            ("oauth", "OAuthClient.Refused", "OAuthClient")
+        }
+        states = [(record["EntityID"], record["AfterState"]) for record in records]
+        return [(client, state["count"], state["errors"]) for client, state in states]
 
 
-async def test_a_client_has_one_event_about_rejections_an_hour() -> None:
+async def get_workspace_id() -> str:
+    """Return the id of the workspace."""
+    return "plant-a"
+
+
+@pytest.fixture
+async def trail(tmp_path: Path) -> AsyncIterator[Trail]:
+    """Provide an empty audit log."""
+    log = SqliteAuditLog(tmp_path / "provenance.sqlite", get_workspace_id)
+    yield Trail(log)
+    await log.close()
+
+
+async def test_a_client_has_one_event_about_rejections_an_hour(trail: Trail) -> None:
     """A client has at most one audit event per hour, which counts the rejections since the previous event."""
-    time, trail = VirtualTime(), Trail()
+    time = VirtualTime()
     recorder = RefusalRecorder(trail, runtime=time.runtime)
     for error in (OAuthErrorCode.INVALID_GRANT, OAuthErrorCode.INVALID_GRANT, OAuthErrorCode.INVALID_SCOPE):
         await recorder.record("tool", error)
     await recorder.record("other", OAuthErrorCode.INVALID_GRANT)
     time.advance(3600)
     await recorder.record("tool", OAuthErrorCode.INVALID_GRANT)
-    assert trail.events == [
-        ("tool", {"count": 1, "errors": {"invalid_grant": 1}}),
-        ("other", {"count": 1, "errors": {"invalid_grant": 1}}),
-        ("tool", {"count": 3, "errors": {"invalid_grant": 2, "invalid_scope": 1}}),
+    assert await trail.list_events() == [
+        ("tool", 1, {"invalid_grant": 1}),
+        ("other", 1, {"invalid_grant": 1}),
+        ("tool", 3, {"invalid_grant": 2, "invalid_scope": 1}),
     ]
 
 
-async def test_rejections_of_unknown_clients_are_counted_together() -> None:
+async def test_several_instances_have_one_event_an_hour_and_lose_no_rejection(trail: Trail) -> None:
+    """Several instances append one event of a client per hour; the others count their rejections in a later event."""
+    time = VirtualTime()
+    first, second = (RefusalRecorder(trail, runtime=time.runtime) for _ in range(2))
+    await first.record("tool", OAuthErrorCode.INVALID_GRANT)
+    await second.record("tool", OAuthErrorCode.INVALID_GRANT)
+    await second.record("tool", OAuthErrorCode.INVALID_SCOPE)
+    time.advance(3600)
+    await second.record("tool", OAuthErrorCode.INVALID_GRANT)
+    await first.record("tool", OAuthErrorCode.INVALID_GRANT)
+    time.advance(3600)
+    await first.record("tool", OAuthErrorCode.INVALID_GRANT)
+    assert await trail.list_events() == [
+        ("tool", 1, {"invalid_grant": 1}),
+        ("tool", 3, {"invalid_grant": 2, "invalid_scope": 1}),
+        ("tool", 2, {"invalid_grant": 2}),
+    ]
+
+
+async def test_rejections_of_unknown_clients_are_counted_together(trail: Trail) -> None:
     """Rejected requests of all unknown clients have one common audit event per hour."""
-    trail = Trail()
     recorder = RefusalRecorder(trail, runtime=VirtualTime().runtime)
     for _ in range(5):
         await recorder.record("", OAuthErrorCode.INVALID_CLIENT)
-    assert [client for client, _ in trail.events] == ["unknown"]
+    assert [client for client, _, _ in await trail.list_events()] == ["unknown"]
 
 
-async def test_an_unreachable_audit_log_loses_no_rejection() -> None:
+async def test_an_unreachable_audit_log_loses_no_rejection(trail: Trail) -> None:
     """If an event about rejections cannot be stored, the next event counts these rejections, too."""
-    trail = Trail()
     recorder = RefusalRecorder(trail, runtime=VirtualTime().runtime)
     trail.is_failing = True
     await recorder.record("tool", OAuthErrorCode.INVALID_GRANT)
     trail.is_failing = False
     await recorder.record("tool", OAuthErrorCode.INVALID_GRANT)
-    assert trail.events == [("tool", {"count": 2, "errors": {"invalid_grant": 2}})]
+    assert await trail.list_events() == [("tool", 2, {"invalid_grant": 2})]
+
+
+@pytest.mark.parametrize(
+    "failure", [WorkspaceError(Kind.UNAVAILABLE, "PROVENANCE_OUTCOME_UNKNOWN", "x"), asyncio.CancelledError()]
+)
+async def test_a_stored_event_without_a_reply_counts_each_rejection_once(trail: Trail, failure: BaseException) -> None:
+    """If an event is stored but the recorder does not learn it, each rejection is in exactly one event."""
+    time = VirtualTime()
+    recorder = RefusalRecorder(trail, runtime=time.runtime)
+    trail.failure_after_append = failure
+    with suppress(asyncio.CancelledError):
+        await recorder.record("tool", OAuthErrorCode.INVALID_GRANT)
+    trail.failure_after_append = None
+    await recorder.record("tool", OAuthErrorCode.INVALID_SCOPE)
+    time.advance(3600)
+    await recorder.record("tool", OAuthErrorCode.INVALID_GRANT)
+    assert await trail.list_events() == [
+        ("tool", 1, {"invalid_grant": 1}),
+        ("tool", 2, {"invalid_grant": 1, "invalid_scope": 1}),
+    ]
+
+
+async def test_rejections_without_provenance_are_not_counted_later(trail: Trail) -> None:
+    """Rejections of a workspace without provenance are in no event, also after provenance is switched on."""
+    time = VirtualTime()
+    recorder = RefusalRecorder(trail, runtime=time.runtime)
+    trail.audited = False
+    await recorder.record("tool", OAuthErrorCode.INVALID_GRANT)
+    trail.audited = True
+    time.advance(3600)
+    await recorder.record("tool", OAuthErrorCode.INVALID_SCOPE)
+    assert await trail.list_events() == [("tool", 1, {"invalid_scope": 1})]

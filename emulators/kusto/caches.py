@@ -47,9 +47,13 @@ class QueryResultsCache:
         return orjson.dumps([text, parameters, limits], option=orjson.OPT_SORT_KEYS)
 
     def find(self, key: Key, max_age: timedelta) -> CachedQueryResult | None:
-        """Return the result with a cache key; None if no result is cached or the result is older than ``max_age``."""
+        """Return the result with a cache key; None if no result is cached or the result is older than ``max_age``.
+
+        Also return None if the result is newer than the current time: the clock was set back, so the result's age is
+        unknown.
+        """
         cached = self._results.get(key)
-        if cached is None or datetime.now(UTC) - cached.origin.started_at > max_age:
+        if cached is None or not timedelta(0) <= datetime.now(UTC) - cached.origin.started_at <= max_age:
             return None
         self._results.move_to_end(key)
         return cached

@@ -42,11 +42,14 @@ class ResultCache:
         self._rows = 0
 
     def find(self, key: Hashable, max_age: timedelta, at: datetime) -> QueryResult | None:
-        """Return the result with this key; None if it is not cached, or is older than ``max_age`` at time ``at``."""
+        """Return the result with this key; None if it is not cached, or is older than ``max_age`` at time ``at``.
+
+        Also return None if the result is newer than ``at``: the clock was set back, so the result's age is unknown.
+        """
         result = self._results.get(key)
         if result is None:
             return None
-        if at - result.executed_at > max_age:
+        if not timedelta(0) <= at - result.executed_at <= max_age:
             self._remove_result(key)
             return None
         self._results.move_to_end(key)

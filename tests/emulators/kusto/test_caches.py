@@ -110,6 +110,13 @@ def test_cached_results_older_than_the_maximum_age_of_a_request_are_ignored() ->
     assert cache.find(build_cache_key("a"), 2 * MINUTE) is not None
 
 
+def test_a_result_is_ignored_after_the_clock_was_set_back() -> None:
+    """If the clock was set back to a time before a cached result, the result's age is unknown, so it is not used."""
+    cache = QueryResultsCache()
+    cache.store(build_cache_key("a"), build_cached_result(1, -MINUTE))
+    assert cache.find(build_cache_key("a"), 2 * MINUTE) is None
+
+
 def test_the_least_recently_used_result_is_removed_first() -> None:
     """The cache removes the least recently used result first and stores no result that is too large."""
     cache = QueryResultsCache(max_bytes=1000)

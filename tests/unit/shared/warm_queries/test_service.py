@@ -239,6 +239,14 @@ def test_a_cached_result_expires() -> None:
     assert cache.find("a", HOUR, AT) is None
 
 
+def test_a_result_is_not_used_after_the_clock_was_set_back() -> None:
+    """If the clock was set back to a time before a cached result, the result's age is unknown, so it is not used."""
+    cache = ResultCache()
+    cache.store("a", build_result(1))
+    assert cache.find("a", HOUR, AT - timedelta(seconds=1)) is None
+    assert cache.find("a", HOUR, AT) is None
+
+
 @pytest.mark.parametrize("by_column", [False, True])
 def test_the_least_recently_used_results_are_evicted(by_column: bool, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: FBT001  a case
     """The cache has a maximum number of rows; a result with more rows is not cached."""

@@ -30,8 +30,8 @@ type Reported = dict[str, Any]
 class ConnectionEvents:
     """Source that publishes a webhook event for each change of a connection's status.
 
-    The new statuses and the unpublished changes are stored in one write, and then the changes are published. After a
-    crash in between, the next run publishes the same changes with the same keys.
+    The new statuses and the unpublished changes are stored in one write. Then the changes are published, and removed
+    from the stored document. After a crash in between, the next run publishes the same changes with the same keys.
 
     Args:
         load_catalog: returns the current workspace catalog.
@@ -71,21 +71,15 @@ class ConnectionEvents:
         Raises:
             WorkspaceError: UNAVAILABLE if a store does not respond; the next run repeats the work.
         """
-        text = await self._store.read_state_document(STATE_DOCUMENT)
-        before: Reported = json.loads(text) if text else {}
+        reported = _parse_document(await self._store.read_state_document(STATE_DOCUMENT))
         if find_earliest_subscription_time(await self._registry.load(), [_KIND]) is None:
-            if before:
+            if reported:
                 await self._store.change_state_document(STATE_DOCUMENT, lambda _: "{}")
             return
-        await self._publish_changes(before)
+        reported = await self._publish_changes(reported)
         current = await self._read_statuses()
-        after = build_next_statuses(before, current, format_rfc3339(self._runtime.now()))
-        if after is None:
-            return
-        stored = await self._store.change_state_document(
-            STATE_DOCUMENT, lambda found: json.dumps(after) if (found or "") == (text or "") else None
-        )
-        if stored == json.dumps(after):
+        after = build_next_statuses(reported, current, format_rfc3339(self._runtime.now()))
+        if after is not None and await self._replace_document(reported, after):
             await self._publish_changes(after)
 
     async def _read_statuses(self) -> dict[str, dict[str, Any]]:
@@ -101,11 +95,30 @@ class ConnectionEvents:
             for lookup, entry in catalog.connections.items()
         }
 
-    async def _publish_changes(self, reported: Reported) -> None:
-        """Publish the status changes that the state document lists as unpublished."""
-        await self._outbox.publish(
-            [build_status_event(each, reported["version"]) for each in reported.get("unpublished", [])]
-        )
+    async def _publish_changes(self, reported: Reported) -> Reported:
+        """Publish the unpublished changes of the state document, and remove them from it; return the new document.
+
+        Changes that remained in the document would be delivered again after their deliveries have expired.
+        """
+        if not reported.get("unpublished"):
+            return reported
+        await self._outbox.publish([build_status_event(each, reported["version"]) for each in reported["unpublished"]])
+        published = {**reported, "unpublished": []}
+        await self._replace_document(reported, published)
+        return published
+
+    async def _replace_document(self, before: Reported, after: Reported) -> bool:
+        """Replace the state document, unless another process has changed it; return whether it was replaced."""
+
+        def replace_if_unchanged(found: str | None) -> str | None:
+            return json.dumps(after) if _parse_document(found) == before else None
+
+        stored = await self._store.change_state_document(STATE_DOCUMENT, replace_if_unchanged)
+        return _parse_document(stored) == after
+
+
+def _parse_document(text: str | None) -> Reported:
+    return json.loads(text) if text else {}
 
 
 def build_next_statuses(

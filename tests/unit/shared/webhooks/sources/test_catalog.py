@@ -1,13 +1,31 @@
 """Tests of webhook events about connections and warm queries."""
 
+import json
+from collections.abc import AsyncIterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from shared.backends.embedded.connection_states import SqliteConnectionStates
+from shared.catalog.models import Connection
 from shared.catalog.ports import CONTEXT, PendingEvent
-from shared.webhooks.events import WebhookEvent
-from shared.webhooks.sources.catalog import WarmQueryEvents, build_next_statuses, build_query_event, build_status_event
+from shared.catalog.snapshot import Catalog, CatalogEntry
+from shared.errors import Kind, WorkspaceError
+from shared.telemetry.connection_status import ConnectionStatuses
+from shared.webhooks.events import EventOutbox, WebhookEvent, WebhookEventType
+from shared.webhooks.models import RETENTION
+from shared.webhooks.sources.catalog import (
+    ConnectionEvents,
+    WarmQueryEvents,
+    build_next_statuses,
+    build_query_event,
+    build_status_event,
+)
+from tests.unit.shared.webhooks.environment import WebhookServices
+from tests.virtual_time import START
 
+CHANGED = WebhookEventType.CONNECTION_STATUS_CHANGED
 AT = "2026-03-01T12:00:00.000000Z"
 BEFORE = {"version": "v", "statuses": {"rig": "LIVE", "press": "LIVE"}, "unpublished": []}
 
@@ -56,6 +74,69 @@ def test_a_change_of_status_becomes_an_event() -> None:
     assert event.key == f"connection.status-changed/{AT}/rig"
     assert event.data == {"connection": "rig", "before": "LIVE", "after": "STALE", "lastMessage": None}
     assert (event.surfaces, event.connections) == (frozenset({"cooling"}), frozenset({"rig"}))
+
+
+@pytest.fixture
+async def states(tmp_path: Path) -> AsyncIterator[SqliteConnectionStates]:
+    """Provide an empty store of connection states."""
+    opened = SqliteConnectionStates(tmp_path / "telemetry.sqlite")
+    yield opened
+    await opened.close()
+
+
+def build_connection_events(
+    webhook_services: WebhookServices, states: SqliteConnectionStates, outbox: EventOutbox
+) -> ConnectionEvents:
+    """Return the source of events about the status of the connection ``rig``."""
+    rig = Connection.model_validate({"lookup": "rig", "name": "Rig", "type": "CLOUD_IOT_HUB"})
+
+    async def load_catalog() -> Catalog:
+        return Catalog(connections={"rig": CatalogEntry(rig, START, START, "ann")})
+
+    store, registry = webhook_services.store, webhook_services.registry
+    return ConnectionEvents(
+        load_catalog, states, ConnectionStatuses(()), store, registry, outbox, runtime=webhook_services.runtime
+    )
+
+
+async def test_a_change_is_not_sent_again_after_its_delivery_has_expired(
+    webhook_services: WebhookServices, states: SqliteConnectionStates
+) -> None:
+    """A change of a connection's status is delivered once, also if its delivery expires and no other change follows."""
+    source = build_connection_events(webhook_services, states, webhook_services.outbox)
+    endpoint = await webhook_services.create_endpoint(CHANGED)
+    await source.publish_status_changes()
+    await states.set_status(["rig"], "CONNECTED")
+    await source.publish_status_changes()
+    assert len(await webhook_services.list_all(endpoint)) == 1
+    webhook_services.time.advance(RETENTION.total_seconds())
+    assert await webhook_services.store.delete_expired_deliveries(webhook_services.time.now, 10) == 1
+    await source.publish_status_changes()
+    assert await webhook_services.list_all(endpoint) == []
+
+
+class FailingOutbox:
+    """Fake outbox whose store does not respond."""
+
+    async def publish(self, events: Sequence[WebhookEvent]) -> None:
+        """Fail if there are events."""
+        if events:
+            raise WorkspaceError(Kind.UNAVAILABLE, "WEBHOOKS_UNAVAILABLE", "The store does not respond.")
+
+
+async def test_a_change_is_published_by_the_next_run_after_a_failure(
+    webhook_services: WebhookServices, states: SqliteConnectionStates
+) -> None:
+    """If the publication of a stored change fails, the next run publishes the change."""
+    endpoint = await webhook_services.create_endpoint(CHANGED)
+    failing = build_connection_events(webhook_services, states, FailingOutbox())
+    await failing.publish_status_changes()
+    await states.set_status(["rig"], "CONNECTED")
+    with pytest.raises(WorkspaceError):
+        await failing.publish_status_changes()
+    await build_connection_events(webhook_services, states, webhook_services.outbox).publish_status_changes()
+    [delivery] = await webhook_services.list_all(endpoint)
+    assert json.loads(delivery.body)["data"]["after"] == "CONNECTED"
 
 
 def build_pending_event(action: str = "Catalog.WarmQuery.Updated", **members: Any) -> PendingEvent:

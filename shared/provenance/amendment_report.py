@@ -194,11 +194,11 @@ def _iterate_decision_facts(decision: Mapping[str, Any] | None) -> Iterable[tupl
 def _iterate_signature_facts(decision: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
     """Yield the labels and values that the report prints about a decision's signature, such as name and time.
 
-    Yield only the meaning if the decision is not signed.
+    Yield only the meaning of the decision if it is not signed; it must not look like the meaning of a signature.
     """
     signature = decision.get("Signature")
     if signature is None:
-        yield "Meaning of the signature", decision["Meaning"]
+        yield "Meaning of the decision", decision["Meaning"]
         return
     yield "Signed by", f"{signature['PrintedName']} ({signature['UserID']})"
     yield "Signed at", format_instant(signature["SignedAt"])

@@ -121,14 +121,14 @@ def test_a_decision_counts_even_if_its_filter_fields_were_changed(
     assert decision["Hash"] in page
 
 
-def test_the_report_shows_the_meaning_of_a_signature(own_module_service: Service, editor: httpx.Client) -> None:
+def test_the_report_shows_the_meaning_of_a_decision(own_module_service: Service, editor: httpx.Client) -> None:
     """For each decision the report shows the meaning, the principal, the time and the Hash."""
     admin = own_module_service.create_client("admin@t")
     for decide, meaning in ((approve_amendment, "approval"), (reject_amendment, "rejection")):
         scope = f"signed {meaning}"
         decision = decide(admin, scope, create_amendment(editor, scope).json()["RecordID"]).json()
         page = read_report(admin, scope)
-        assert f"<dt>Meaning of the signature</dt><dd>{meaning}</dd>" in page
+        assert f"<dt>Meaning of the decision</dt><dd>{meaning}</dd>" in page
         assert f"Decision: Hash {decision['Hash']}" in page
 
 

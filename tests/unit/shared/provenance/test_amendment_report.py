@@ -81,10 +81,11 @@ def test_a_signature_without_statement_and_methods_has_no_empty_lines() -> None:
 
 
 def test_a_decision_without_signature_shows_its_meaning() -> None:
-    """If a decision has no signature, the report shows only its meaning."""
+    """If a decision has no signature, the report shows only its meaning, and does not mention a signature."""
     page = render_with_signature(None)
-    assert "<dt>Meaning of the signature</dt><dd>approval</dd>" in page
+    assert "<dt>Meaning of the decision</dt><dd>approval</dd>" in page
     assert "Signed by" not in page
+    assert "Meaning of the signature" not in page
 
 
 @pytest.mark.parametrize("signature", ["text", {}, {**SIGNATURE, "AuthMethods": 7}, {**SIGNATURE, "SignedAt": None}])

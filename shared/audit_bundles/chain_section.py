@@ -174,6 +174,7 @@ class ChainSection:
         self._check = check_cancellation
         self._with_receipts = with_receipts
         self._sequences: list[int] = []
+        self._last_sequence = 0
         self._is_damaged = False
 
     async def write(self, file: BundleFile) -> dict[str, Any]:
@@ -190,6 +191,9 @@ class ChainSection:
             state = replace(state, size=LAST_SEQUENCE, tree_size=0)
         name = f"chains/{self._number}.json"
         await file.write_entry_in_parts(name, self._stream_records_as_json(state))
+        self._last_sequence = state.size
+        if _is_broken(verdict):
+            self._last_sequence = self._sequences[-1] if self._sequences else 0
         complete = verdict is not None or len(self._sequences) == state.size
         if complete and verdict is None:
             verdict = await self._verify_chain(state)
@@ -208,6 +212,10 @@ class ChainSection:
             "proof": proof,
             "verdict": verdict.to_reply(self._chain) if complete and verdict is not None else None,
         }
+
+    def build_filters_of_written_records(self) -> Filters:
+        """Return the filters that select the records that :meth:`write` has written, and no record appended later."""
+        return replace(self._filters, to_sequence=self._last_sequence)
 
     async def _sign_chain(self) -> _SignedState:
         """Sign a checkpoint of the chain in its current state, so that the checkpoint covers all records of the bundle.

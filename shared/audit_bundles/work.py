@@ -25,7 +25,7 @@ from shared.provenance.canonical import encode_jcs
 from shared.provenance.cose import encode_key_set
 from shared.provenance.decisions import find_decisions, read_decided_amendment_id
 from shared.provenance.hash_rule import format_record_id
-from shared.provenance.ports import ChainKey, ChainStore, Filters, Target
+from shared.provenance.ports import ChainKey, ChainRecord, ChainStore, Filters, Target
 from shared.provenance.queries import MAX_CHAIN, iterate_record_pages
 from shared.runtime import SYSTEM_RUNTIME, Runtime
 from shared.timestamps import format_rfc3339
@@ -80,7 +80,8 @@ async def render_bundle_report(
     Args:
         store: store of the chains.
         manifest: content of the bundle's file ``manifest.json``.
-        selections: each chain of the bundle, with the filters that select its records.
+        selections: each chain of the bundle, with the filters that select its records. Decisions after the record
+            ``to_sequence`` are not shown.
         runtime: source of worker threads.
     """
     yield _render_overview(manifest).encode()
@@ -119,15 +120,22 @@ async def _render_amendments(
     yield f"<h2>Amendments of scope {escape(chain.scope_key)}</h2>".encode()
     shown = 0
     async for page, _, _ in iterate_record_pages(store, chain, filters, newest_first=False, max_records=100):
-        amendments = [record for record in page if not read_decided_amendment_id(record)][: MAX_CHAIN - shown]
+        found = await runtime.run_in_thread(_select_amendments, page)
+        amendments = found[: MAX_CHAIN - shown]
         ids = [format_record_id(record.sequence) for record in amendments]
         decided = await find_decisions(store, chain, ids, runtime=runtime)
+        if filters.to_sequence is not None:
+            decided = decided.select_up_to(filters.to_sequence)
         for record in amendments:
             yield (await runtime.run_in_thread(render_amendment, record, decided)).encode()
         shown += len(amendments)
-        if shown >= MAX_CHAIN:
+        if len(found) > len(amendments):
             yield f'<p class="notice">Only the first {MAX_CHAIN} amendments of this scope are shown.</p>'.encode()
             return
+
+
+def _select_amendments(records: Sequence[ChainRecord]) -> list[ChainRecord]:
+    return [record for record in records if not read_decided_amendment_id(record)]
 
 
 def _to_one_line(value: object) -> str:
@@ -232,6 +240,7 @@ class BundleRunner:
         """Write the zip file of a bundle; return the number of records in the file."""
         watch = _JobWatch(self._jobs, job.id, self._scratch, self._runtime)
         entries: list[dict[str, Any]] = []
+        selections: list[tuple[ChainKey, Filters]] = []
         with BundleFile(path, self._runtime) as file:
             for number, each in enumerate(bundle.chains, start=1):
                 section = ChainSection(
@@ -243,6 +252,7 @@ class BundleRunner:
                     with_receipts=bundle.receipts,
                 )
                 entries.append(await section.write(file))
+                selections.append((to_chain_key(each), section.build_filters_of_written_records()))
                 await watch.report_progress(number, sum(entry["records"] for entry in entries))
             manifest = {
                 "workspace": await self._workspace(),
@@ -253,7 +263,6 @@ class BundleRunner:
             }
             await file.write_entry(MANIFEST, encode_jcs(manifest))
             await self._write_public_keys(file, bundle)
-            selections = [(to_chain_key(each), build_filters(bundle)) for each in bundle.chains]
             report = render_bundle_report(self._sources.store, manifest, selections, self._runtime)
             await file.write_entry_in_parts(REPORT, report)
             await file.write_entry(README, build_readme(manifest, file.digests))

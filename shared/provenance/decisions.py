@@ -36,6 +36,11 @@ class FoundDecisions:
     seen_to: int = 0
     is_complete: bool = True
 
+    def select_up_to(self, last_sequence: int) -> "FoundDecisions":
+        """Return the result without decisions after the record ``last_sequence``, as if the chain ended there."""
+        by_amendment = {name: one for name, one in self.by_amendment.items() if one.sequence <= last_sequence}
+        return FoundDecisions(by_amendment, self.seen_to, self.is_complete or self.seen_to >= last_sequence)
+
 
 def parse_verified_content(record: ChainRecord) -> dict[str, Any] | None:
     """Parse a record's content; return None if the content does not match the stored Hash or sequence number."""

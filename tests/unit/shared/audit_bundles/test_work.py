@@ -1,7 +1,12 @@
 """Tests of the jobs that build audit bundles, and of the texts in a bundle."""
 
 import hashlib
+import io
+import json
+import sqlite3
+import zipfile
 from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -59,9 +64,12 @@ def _build_chain(target: str = "DomainEvents", **members: Any) -> dict[str, Any]
     return {**entry, **members}
 
 
-async def _render_report(store: ChainStore, chains: Sequence[dict[str, Any]], **filters: str) -> str:
+async def _render_report(
+    store: ChainStore, chains: Sequence[dict[str, Any]], to_sequence: int | None = None, /, **filters: str
+) -> str:
     manifest = {**NAMES, "filters": filters, "chains": chains}
-    keys = [(ChainKey(Target(entry["target"]), entry["scopeKey"] or ""), Filters()) for entry in chains]
+    selected = Filters(to_sequence=to_sequence)
+    keys = [(ChainKey(Target(entry["target"]), entry["scopeKey"] or ""), selected) for entry in chains]
     parts = [part async for part in render_bundle_report(store, manifest, keys, SYSTEM_RUNTIME)]
     return b"".join(parts).decode()
 
@@ -148,6 +156,27 @@ async def test_the_number_of_amendments_is_limited(store: SqliteChainStore, monk
     assert "Only the first 2 amendments" in page
 
 
+async def test_a_complete_report_is_not_marked_as_truncated(
+    store: SqliteChainStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """If a scope has exactly as many amendments as the report can show, the report does not state a limit."""
+    monkeypatch.setattr(work, "MAX_CHAIN", 2)
+    await _append_events(store, AMENDMENT, AMENDMENT, DECISION)
+    page = await _render_report(store, [_build_chain("DomainAmendments")])
+    assert page.count("<article") == 2
+    assert "Only the first" not in page
+
+
+@pytest.mark.parametrize(("last", "amendments", "decisions"), [(1, 1, 0), (2, 2, 0), (3, 2, 1), (4, 3, 1)])
+async def test_the_report_shows_no_later_amendments_and_decisions(
+    store: SqliteChainStore, last: int, amendments: int, decisions: int
+) -> None:
+    """The report shows only amendments and decisions up to the last record that the bundle contains."""
+    await _append_events(store, AMENDMENT, AMENDMENT, DECISION, AMENDMENT)
+    page = await _render_report(store, [_build_chain("DomainAmendments")], last)
+    assert (page.count("<article"), page.count("Approved by")) == (amendments, decisions)
+
+
 JOB = "b1"
 DOCUMENT = """
 workspace: {id: plant-t, name: Test plant}
@@ -164,10 +193,16 @@ async def bundle_processes(tmp_path: Path) -> AsyncIterator[tuple[Services, Serv
     """Return the bundle services of two processes that share a folder, and the job of one bundle."""
     made = Services(Settings.read({"DATA_DIR": str(tmp_path)})), Services(Settings.read({"DATA_DIR": str(tmp_path)}))
     await made[0].provenance.catalog_service.apply(load_document(DOCUMENT, "workspace"), "apply")
+    await made[0].downloads.jobs.create(_build_job(JOB, ChainKey(Target.DOMAIN_EVENTS, "hall")))
+    yield made
+    for each in made:
+        await each.close()
+
+
+def _build_job(job_id: str, chain: ChainKey) -> Job:
     at = datetime.now(UTC)
-    chain = BundledChain(target=Target.DOMAIN_EVENTS, scope_key="hall")
-    job = Job(
-        id=JOB,
+    return Job(
+        id=job_id,
         owner="ann@t",
         format=DownloadFormat.CSV,
         start=at,
@@ -175,12 +210,8 @@ async def bundle_processes(tmp_path: Path) -> AsyncIterator[tuple[Services, Serv
         connections=(),
         created_at=at,
         expires_at=at + timedelta(hours=1),
-        bundle=BundleRequest(chains=(chain,)),
+        bundle=BundleRequest(chains=(BundledChain(target=chain.target, scope_key=chain.scope_key),)),
     )
-    await made[0].downloads.jobs.create(job)
-    yield made
-    for each in made:
-        await each.close()
 
 
 async def test_a_build_on_two_processes_keeps_the_result_of_the_first(
@@ -230,3 +261,33 @@ async def test_a_bundle_that_no_retry_can_complete_fails_at_once(
     assert job is not None
     assert job.status is JobStatus.FAILED
     assert (job.error or "").startswith("CHECKPOINT_REFUSED: ")
+
+
+@pytest.mark.parametrize("damage", ["", "UPDATE records SET hash = 'ab' WHERE sequence = 1"], ids=["valid", "broken"])
+async def test_the_report_of_a_bundle_has_only_records_of_the_bundle(
+    monkeypatch: pytest.MonkeyPatch, bundle_processes: tuple[Services, Services], tmp_path: Path, damage: str
+) -> None:
+    """Amendments and decisions that are added after their chain was written are missing from the bundle's report."""
+    services, _ = bundle_processes
+    log = services.provenance.chain_log
+    await log.append(CHAIN, build_record_draft(AMENDMENT, "AmendedAt"))
+    with closing(sqlite3.connect(tmp_path / "provenance.sqlite")) as file, file:
+        file.execute(f"{damage} AND chain = (SELECT max(chain) FROM chains)" if damage else "SELECT 1")
+    load_verifier_key = services.provenance.checkpoints.load_verifier_key
+
+    async def append_then_load_key() -> Any:
+        await log.append(CHAIN, build_record_draft(DECISION, "ApprovedAt"))
+        await log.append(CHAIN, build_record_draft(AMENDMENT, "AmendedAt"))
+        return await load_verifier_key()
+
+    monkeypatch.setattr(services.provenance.checkpoints, "load_verifier_key", append_then_load_key)
+    await services.downloads.jobs.create(_build_job("b2", CHAIN))
+    assert await services.audit_bundles.runner.build_bundle("b2")
+    job = await services.downloads.jobs.get("b2")
+    assert job is not None
+    [(_, stored)] = job.list_files()
+    with zipfile.ZipFile(io.BytesIO(await services.downloads.blobs.read(stored.blob))) as bundle:
+        page = bundle.read("report.html").decode()
+        assert len(json.loads(bundle.read("chains/1.json"))) == 1
+    assert (page.count("<article"), page.count("Approved by")) == (1, 0)
+    assert ("broken at" in page) is bool(damage)

@@ -12,7 +12,7 @@ from shared.errors import WorkspaceError
 from shared.provenance import decisions, queries
 from shared.provenance.amendments import Amendments, AmendmentState
 from shared.provenance.chain_log import ChainLog, EventLog
-from shared.provenance.decisions import find_decisions, read_decided_amendment_id
+from shared.provenance.decisions import FoundDecisions, find_decisions, read_decided_amendment_id
 from shared.provenance.hash_rule import format_record_id
 from shared.provenance.ports import ChainRecord, ChainStore, Filters
 from shared.provenance.queries import AmendmentFilters, query_amendments, query_entity_amendments
@@ -195,6 +195,16 @@ async def test_a_search_by_content_is_limited_and_states_its_end(
     assert result.seen_to == min(1 + most, 9)
     further = await find_decisions(filter_field_store, CHAIN, [FIRST], result.seen_to)
     assert further.seen_to == min(1 + 2 * most, 9)
+
+
+@pytest.mark.parametrize(("last", "found", "is_complete"), [(2, False, True), (3, True, True), (4, True, False)])
+async def test_decisions_after_a_record_can_be_left_out(
+    ledger: Ledger, last: int, *, found: bool, is_complete: bool
+) -> None:
+    """Decisions after a record can be left out; the search is complete if it has read all records before."""
+    by_amendment = (await find_decisions(ledger.store, CHAIN, [FIRST])).by_amendment
+    selected = FoundDecisions(by_amendment, seen_to=3, is_complete=False).select_up_to(last)
+    assert (FIRST in selected.by_amendment, selected.is_complete) == (found, is_complete)
 
 
 @pytest.mark.parametrize("forged", ["NULL", "'9999'", "''", "5"])

@@ -5,7 +5,6 @@ URIs are compared as text, because parsers disagree about unusual URIs (RFC 9700
 
 import re
 from typing import Final
-from urllib.parse import urlsplit
 
 MAX_LENGTH: Final = 2_048
 _ALLOWED: Final = re.compile(r"[!#-;=?-\[\]_a-z~]+")
@@ -13,6 +12,7 @@ _ALLOWED: Final = re.compile(r"[!#-;=?-\[\]_a-z~]+")
 
 _LOOPBACK: Final = re.compile(r"(http://(?:127\.0\.0\.1|\[::1\]|localhost))(?::[0-9]{1,5})?((?:[/?].*)?)", re.DOTALL)
 _APP_SCHEME: Final = re.compile(r"[a-z][a-z0-9+-]*(?:\.[a-z0-9+-]+)+")
+_WEB_SCHEMES: Final = frozenset({"https", "http"})
 _AUTHORITY: Final = re.compile(r"(?:\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(?::[0-9]{1,5})?")
 
 
@@ -27,7 +27,7 @@ def find_redirect_uri_error(uri: str) -> str | None:
     if "#" in uri:
         return "must not contain a fragment (`#`)"
     scheme, _, rest = uri.partition(":")
-    if scheme in {"https", "http"}:
+    if scheme in _WEB_SCHEMES:
         return _find_web_uri_error(uri, scheme, rest)
     if _APP_SCHEME.fullmatch(scheme):
         return None
@@ -35,8 +35,7 @@ def find_redirect_uri_error(uri: str) -> str | None:
 
 
 def _find_web_uri_error(uri: str, scheme: str, rest: str) -> str | None:
-    authority = re.split(r"[/?]", rest.removeprefix("//"), maxsplit=1)[0]
-    if not rest.startswith("//") or not _AUTHORITY.fullmatch(authority):
+    if not rest.startswith("//") or not _AUTHORITY.fullmatch(_get_authority(rest)):
         return "must have a host and no user name"
     if scheme == "http" and not _LOOPBACK.fullmatch(uri):
         return "must begin with `https://`, or `http://` and 127.0.0.1, [::1] or localhost"
@@ -54,6 +53,14 @@ def is_redirect_allowed(requested: str, declared: str) -> bool:
 
 
 def describe_redirect_host(uri: str) -> str:
-    """Return the destination of a valid redirect URI for display: host and port, or the scheme of an app."""
-    parts = urlsplit(uri)
-    return parts.netloc or f"{parts.scheme}:"
+    """Return the destination of a valid redirect URI for display: host and port, or the scheme of an app.
+
+    An app's URI is never described by its host, because the browser opens the app and ignores the host.
+    """
+    scheme, _, rest = uri.partition(":")
+    return _get_authority(rest) if scheme in _WEB_SCHEMES else f"{scheme}:"
+
+
+def _get_authority(rest: str) -> str:
+    """Return the host and port of a web URI, of which the scheme and its colon are already removed."""
+    return re.split(r"[/?]", rest.removeprefix("//"), maxsplit=1)[0]

@@ -77,3 +77,18 @@ def test_the_consent_page_names_the_destination() -> None:
     """The consent page shows a redirect URI as its host and port, or as the app's scheme."""
     assert describe_redirect_host("https://app.example:8443/cb") == "app.example:8443"
     assert describe_redirect_host("com.example.app:/cb") == "com.example.app:"
+
+
+@pytest.mark.parametrize(
+    "uri", ["com.example.app://trusted.example/cb", "com.example.app://[x]/", "com.example.app:///cb"]
+)
+def test_the_uri_of_an_app_is_described_by_its_scheme(uri: str) -> None:
+    """The URI of an app is shown as its scheme, even if it has a host, because the browser opens the app."""
+    assert find_redirect_uri_error(uri) is None
+    assert describe_redirect_host(uri) == "com.example.app:"
+
+
+def test_the_query_of_a_redirect_uri_is_not_part_of_its_host() -> None:
+    """The displayed host ends before the path or query of the URI."""
+    assert describe_redirect_host("https://app.example?x=trusted.example/cb") == "app.example"
+    assert describe_redirect_host("http://[::1]:4711/cb") == "[::1]:4711"

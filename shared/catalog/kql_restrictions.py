@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from shared.catalog.kql_text import check_read_only
-from shared.catalog.kql_tokens import mask_literals
+from shared.catalog.kql_tokens import TYPED_LITERAL, mask_literals
 from shared.errors import WorkspaceError, invalid
 
 PLUGINS: Final = frozenset(
@@ -92,12 +92,6 @@ _LINE_END: Final = re.compile("\r(?!\n)|[\u2028\u2029]")
 _TOKEN: Final = re.compile(r"[0-9a-z_]++|'\x20*+'|[!->@\[-^`{-~]")
 _QUOTED_CALL: Final = re.compile(r"\][^\w!-~]*+\(")
 _QUOTED_NAME: Final = re.compile(r"\s*+[hH]?@?(?:'([^'\"\\]*+)'|\"([^'\"\\]*+)\")\s*+")
-# The engine reads the text in these brackets as one literal up to the first `)`, including quotation marks.
-_LITERAL: Final = re.compile(
-    r"\b(?:bool|boolean|int|int32|int64|long|real|double|decimal|date|datetime|time|timespan|guid|uuid|uniqueid|typeof)"
-    r"[^\w!-~]*+\(",
-    re.IGNORECASE,
-)
 _LITERAL_NAMES: Final = (
     "bool",
     "int",
@@ -246,7 +240,7 @@ def _check_typed_literals(kql: str, text: str) -> None:
     if text.isascii() and not any(name in lowered for name in _LITERAL_NAMES):
         return
     written = seen = -1
-    for literal in _LITERAL.finditer(text):
+    for literal in TYPED_LITERAL.finditer(text):
         start = literal.end()
         written = written if written >= start else kql.find(")", start)
         seen = seen if seen >= start else text.find(")", start)

@@ -3,7 +3,7 @@
 import re
 from dataclasses import dataclass
 
-from shared.catalog.kql_tokens import mask_literals
+from shared.catalog.kql_tokens import TYPED_LITERAL, mask_literals
 from shared.errors import WorkspaceError, invalid
 
 MAX_LENGTH = 65_536
@@ -14,12 +14,18 @@ _OUTSIDE = (
     (re.compile(r"\b(?:database|cluster)\s*+\("), "database() or cluster()"),
     (re.compile(r"\bexternal(?:data|_table)\s*+[\[(]"), "externaldata or external_table()"),
 )
-_OWN_TABLE = re.compile(r"\blet\s++(?:Telemetry\b|\[)")
-_UNION_PART = re.compile(r"\bunion\b|[*|;)]")
+_OWN_TABLE = re.compile(r"\blet(?:\s++Telemetry\b|\s*+[\[{])")
+_UNION_PART = re.compile(r"\bunion\b|[*|;()]")
+_OPENING = re.compile(r"[^()]*+\(")
+_SET_STATEMENTS = re.compile(r"(?:[\s;]++|\bset\b[^;]*+;)*+")
 _ESCAPES_TIME_RANGE = (
-    (re.compile(r"(?:^|[|;(=])\s*+(?:search|find)\b"), "search or find"),
-    (re.compile(r"\bmaterialized_view\s*+\("), "materialized_view()"),
+    (re.compile(r"(?:^|[|;(={])\s*+(?:search|find)\b"), "search or find"),
+    (
+        re.compile(r"\b(?:materialized_view|materialized-view-combine|graph)\s*+\("),
+        "materialized_view(), materialized-view-combine or graph()",
+    ),
     (re.compile(r"\b(?:table|stored_query_result)\s*+\("), "a table named by a function"),
+    (re.compile(r"\]\s*+\("), "a function that is called by a quoted name"),
     *_OUTSIDE,
     (_OWN_TABLE, "its own definition of `Telemetry`"),
 )
@@ -66,10 +72,14 @@ def reject_time_range_bypass(kql: str, field: str = "timeRange") -> None:
     Raises:
         WorkspaceError: INVALID naming the field.
     """
-    text = mask_literals(kql)
+    text = _mask_all_but_code(kql)
     for pattern, feature in _ESCAPES_TIME_RANGE:
         if pattern.search(text):
             raise _build_time_range_error(field, feature)
+    if _has_statement_before_parameters(text):
+        raise _build_time_range_error(field, "a statement before `declare query_parameters`")
+    if "union" in text and _has_parenthesis_in_literal(text):
+        raise _build_time_range_error(field, "a union and `(` in a typed literal such as datetime(...)")
     if _has_wildcard_union(text):
         raise _build_time_range_error(field, "a union with a wildcard")
 
@@ -79,7 +89,7 @@ def can_restrict_telemetry_rows(kql: str) -> bool:
 
     The result is False if the query itself redefines the name ``Telemetry``.
     """
-    return _OWN_TABLE.search(mask_literals(kql)) is None
+    return _OWN_TABLE.search(_mask_all_but_code(kql)) is None
 
 
 def compose_query(kql: str, declarations: str, statements: str) -> ComposedQuery:
@@ -90,7 +100,7 @@ def compose_query(kql: str, declarations: str, statements: str) -> ComposedQuery
         declarations: declared parameters as ``name:type, ...``; empty without parameters.
         statements: complete statements on one line, each ending with ``;``; empty without statements.
     """
-    text = mask_literals(kql)
+    text = _mask_all_but_code(kql)
     declaration = _DECLARE.search(text)
     if declaration is None:
         declare = f"declare query_parameters({declarations});" if declarations else ""
@@ -105,14 +115,45 @@ def _build_time_range_error(field: str, feature: str) -> WorkspaceError:
     return invalid(field, f"cannot be applied to a query with {feature}", code="TIME_RANGE_NOT_APPLICABLE")
 
 
+def _mask_all_but_code(kql: str) -> str:
+    """Return a KQL text of the same length in which spaces replace strings, comments and non-ASCII characters.
+
+    The engine treats many non-ASCII characters as white space. Names and operators are ASCII.
+    """
+    return mask_literals(kql).encode("ascii", "replace").decode("ascii").replace("?", " ")
+
+
+def _has_statement_before_parameters(text: str) -> bool:
+    """Return whether a statement other than ``set`` precedes the first ``declare query_parameters``.
+
+    The time filter follows the declaration, so it does not apply to statements before the declaration.
+    """
+    declaration = _DECLARE.search(text)
+    return declaration is not None and _SET_STATEMENTS.fullmatch(text, 0, declaration.start()) is None
+
+
+def _has_parenthesis_in_literal(text: str) -> bool:
+    """Return whether a typed literal contains ``(``; the depth of the parentheses after it would be uncertain."""
+    return any(_OPENING.match(text, literal.end()) for literal in TYPED_LITERAL.finditer(text))
+
+
 def _has_wildcard_union(text: str) -> bool:
-    # One pass, because a pattern from each `union` to a later `*` would take quadratic time.
-    inside = False
-    for found in _UNION_PART.finditer(text):
-        if found[0] == "*" and inside:
-            return True
-        if found[0] != "*":
-            inside = found[0] == "union"
+    """Return whether a wildcard is an operand of a ``union``; an asterisk in a parenthesised operand is arithmetic."""
+    # One pass, because a pattern from each `union` to a later `*` would take quadratic time. The list has an entry for
+    # each open parenthesis: whether the operands of a union are directly in it.
+    in_union = [False]
+    for part in _UNION_PART.findall(text):
+        match part:
+            case "(":
+                in_union.append(False)
+            case ")":
+                if len(in_union) > 1:
+                    in_union.pop()
+            case "*":
+                if in_union[-1]:
+                    return True
+            case _:
+                in_union[-1] = part == "union"
     return False
 
 

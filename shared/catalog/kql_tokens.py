@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from enum import StrEnum
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 # Every repetition is possessive, and an unclosed string is a token. Otherwise, each later quote would search to the
 # end of the text again, which takes quadratic time.
@@ -31,6 +31,16 @@ _VISIBLE = r"""
 """
 _OPAQUE_TOKEN = re.compile(_OPAQUE, re.VERBOSE | re.DOTALL)
 _TOKEN = re.compile(_OPAQUE + _VISIBLE, re.VERBOSE | re.DOTALL)
+TYPED_LITERAL: Final = re.compile(
+    r"\b(?:bool|boolean|int|int32|int64|long|real|double|decimal|date|datetime|time|timespan|guid|uuid|uniqueid|typeof)"
+    r"[^\w!-~]*+\(",
+    re.IGNORECASE,
+)
+"""Start of a typed literal, such as ``datetime(``.
+
+The engine reads the text in these brackets as one literal up to the first ``)``, including quotation marks and opening
+brackets.
+"""
 
 
 class TokenKind(StrEnum):

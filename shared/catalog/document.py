@@ -5,6 +5,7 @@ each call of pydantic validates a limited number of items.
 """
 
 import json
+from codecs import BOM_UTF8
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
@@ -17,7 +18,7 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 from pydantic_core import ErrorDetails
 
 from shared.catalog.checks import check_sections
-from shared.catalog.document_nodes import LocatedValues
+from shared.catalog.document_nodes import LineIndex, LocatedValues
 from shared.catalog.document_parsers import parse_json_document, parse_yaml
 from shared.catalog.fields import DECLARED
 from shared.catalog.models import WorkspaceDocument
@@ -184,11 +185,12 @@ def decode_document(content: bytes, source: str) -> str:
     Raises:
         DocumentError: if the content is not UTF-8.
     """
+    encoded = content.removeprefix(BOM_UTF8)
     try:
-        return content.decode("utf-8-sig")
+        return encoded.decode()
     except UnicodeDecodeError as error:
-        line = content.count(b"\n", 0, error.start) + 1
-        column = error.start - content.rfind(b"\n", 0, error.start)
+        text = encoded[: error.start].decode()
+        line, column = LineIndex(text).locate(len(text))
         raise DocumentError([Problem(source, line, column, "", "the text is not UTF-8")]) from None
 
 

@@ -1,10 +1,12 @@
 """Tests of loading workspace documents, and of the position of each problem."""
 
+from codecs import BOM_UTF8
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shared.catalog.document import load_document
+from shared.catalog.document import decode_document, load_document
 from shared.catalog.document_nodes import MAX_CHARACTERS, MAX_DEPTH
 from shared.catalog.document_parsers import MAX_ALIASES
 from shared.catalog.problems import MAX_LISTED, MAX_PROBLEMS, DocumentError
@@ -97,6 +99,30 @@ def test_each_problem_has_its_position(old: str, new: str, message: str) -> None
     found = list_problems(replace_in_document(old, new))
     assert any(message in problem for problem in found), found
     assert all(problem.startswith("w.yaml:") for problem in found)
+
+
+@pytest.mark.parametrize(
+    ("content", "position"),
+    [
+        (b"a: \xff", "1:4"),
+        (b"a: 1\nb: \xff", "2:4"),
+        (b"\xff", "1:1"),
+        ("ä: ".encode() + b"\xff", "1:4"),
+        ("# €€\n".encode() + b"\xff", "2:1"),
+    ],
+)
+@pytest.mark.parametrize("mark", [b"", BOM_UTF8])
+def test_a_text_that_is_not_utf_8_is_one_problem(mark: bytes, content: bytes, position: str) -> None:
+    """The position of an invalid byte is counted in characters, without a byte order mark."""
+    with pytest.raises(DocumentError) as raised:
+        decode_document(mark + content, "w.yaml")
+    [problem] = raised.value.problems
+    assert (f"{problem.line}:{problem.column}", problem.message) == (position, "the text is not UTF-8")
+
+
+def test_a_byte_order_mark_is_not_part_of_the_text() -> None:
+    """One byte order mark at the start of a document is removed."""
+    assert decode_document(BOM_UTF8 + b"a: 1", "w.yaml") == "a: 1"
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """Syntax tree of a workspace document: values with their positions, common to YAML and JSON."""
 
 import math
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -23,6 +24,18 @@ _INDEXED: Final = 64
 MAX_DIGITS: Final = 4_300
 """Maximum digits of an integer, as in the bodies of other requests; longer ones take the interpreter much time."""
 _INTEGER_LIMIT: Final = 10**MAX_DIGITS
+SCALAR_PATTERNS: Final = {
+    "bool": re.compile(r"(?:true|True|TRUE|false|False|FALSE)\Z"),
+    "int": re.compile(r"(?:[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+)\Z"),
+    "float": re.compile(
+        r"(?:[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN))\Z"
+    ),
+    "null": re.compile(r"(?:~|null|Null|NULL|)\Z"),
+}
+"""Text of the scalars of each type except ``str`` (YAML 1.2.2, section 10.3.2); those of JSON are a part of it.
+
+Each pattern matches only the whole text, because the library for YAML calls ``match``.
+"""
 
 
 @dataclass(slots=True)
@@ -73,8 +86,8 @@ class LocatedValues:
         text: text of the document, if the nodes of the tree have offsets.
 
     Attributes:
-        problems: problems of values that JSON cannot represent: duplicate or non-text keys, unknown tags, numbers that
-            are infinite or too long.
+        problems: problems of values that JSON cannot represent: duplicate or non-text keys, unknown tags, texts that do
+            not fit their tag, numbers that are infinite or too long.
     """
 
     def __init__(self, root: Node, source: str, text: str = "") -> None:
@@ -139,6 +152,7 @@ class LocatedValues:
         read = None if node.text is None else _SCALARS.get(node.tag)
         try:
             if read is not None and node.text is not None:
+                _check_scalar_text(node.tag, node.text)
                 return read(node.text)
             rule = f"the YAML tag {node.tag} is not supported"
         except ValueError as error:
@@ -216,6 +230,12 @@ class LineIndex:
         start = min(offset // _BLOCK, len(self._blocks) - 1) * _BLOCK
         newline = max(newline, self._text.rfind("\n", start, offset))
         return line + self._text.count("\n", start, offset), offset - newline
+
+
+def _check_scalar_text(tag: str, text: str) -> None:
+    pattern = SCALAR_PATTERNS.get(tag)
+    if pattern is not None and pattern.match(text) is None:
+        raise ValueError(f"the text does not fit the YAML tag {tag}")
 
 
 def _read_integer(text: str) -> int:

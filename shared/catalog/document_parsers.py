@@ -21,6 +21,7 @@ from shared.catalog.document_nodes import (
     MAX_CHARACTERS,
     MAX_DEPTH,
     MAX_NODES,
+    SCALAR_PATTERNS,
     TOO_MANY_ALIASES,
     LineIndex,
     Node,
@@ -38,15 +39,14 @@ class CoreSchema:
     yaml_implicit_resolvers: Final[dict[str, list[tuple[str, re.Pattern[str]]]]] = {}
 
 
-for _kind, _pattern, _first in (
-    ("bool", r"true|True|TRUE|false|False|FALSE", "tTfF"),
-    ("int", r"[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+", "-+0123456789"),
-    ("float", r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?", "-+.0123456789"),
-    ("float", r"[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)", "-+."),
-    ("null", r"~|null|Null|NULL|", ["~", "n", "N", ""]),
+for _kind, _first in (
+    ("bool", "tTfF"),
+    ("int", "-+0123456789"),
+    ("float", "-+.0123456789"),
+    ("null", ["~", "n", "N", ""]),
 ):
     for _character in _first:
-        _resolver = (_TAG + _kind, re.compile(rf"^(?:{_pattern})$"))
+        _resolver = (_TAG + _kind, SCALAR_PATTERNS[_kind])
         CoreSchema.yaml_implicit_resolvers.setdefault(_character, []).append(_resolver)
 
 

@@ -73,6 +73,14 @@ def test_valid_document_is_loaded() -> None:
             "!!timestamp 2026-01-05",
             "approval.approvedAt: the YAML tag timestamp is not supported",
         ),
+        ("service: true", "service: !!bool yes", "6:60: team[2].service: the text does not fit the YAML tag bool"),
+        ("service: true", "service: !!null no", "team[2].service: the text does not fit the YAML tag null"),
+        ("periodSec: 60", "periodSec: !!int abc", "periodSec: the text does not fit the YAML tag int"),
+        ("periodSec: 60", "periodSec: !!int 1_0", "periodSec: the text does not fit the YAML tag int"),
+        ("periodSec: 60", "periodSec: !!int 6.0", "periodSec: the text does not fit the YAML tag int"),
+        ("min: 1,", 'min: !!int "1\\n",', "min: the text does not fit the YAML tag int"),
+        ("min: 1,", "min: !!float x,", "min: the text does not fit the YAML tag float"),
+        ("min: 1,", "min: !!float .inf,", "min: a number must be finite"),
         ("lookup: q2", "lookup: q/2", "23:14: warmQueries[1].lookup: must have up to 64 letters, digits, _ and -"),
         ("lookup: q2", "lookup: q2, lookup: q3", "23:18: warmQueries[1].lookup: repeats a key of line 23"),
         ("lookup: q2", "1: one, lookup: q2", "23:6: warmQueries[1]: keys must be text; put the key in quotes"),
@@ -99,6 +107,14 @@ def test_each_problem_has_its_position(old: str, new: str, message: str) -> None
     found = list_problems(replace_in_document(old, new))
     assert any(message in problem for problem in found), found
     assert all(problem.startswith("w.yaml:") for problem in found)
+
+
+def test_values_with_a_tag_that_fits_are_read() -> None:
+    """A scalar with an explicit tag is read if its text is a value of this type in YAML 1.2."""
+    tagged = replace_in_document("service: true", "service: !!bool 'True'")
+    tagged = tagged.replace("periodSec: 60", "periodSec: !!float 60").replace("min: 1,", "min: !!int 0x1,")
+    assert tagged.count("!!") == 3
+    assert load_document(tagged, "w.yaml") == load_document(PLANT, "w.yaml")
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,8 @@ from tests.azurite.running import find_missing_requirement, run_azurite
 
 PREFIX = "PlatformConfig/workspace/"
 FOLDER, AZURITE, ENDPOINT = "folder", "azurite", "blob endpoint"
-KINDS = [FOLDER, AZURITE, *([ENDPOINT] if os.environ.get("BLOB_ENDPOINT") else [])]
+BLOB_KINDS = [AZURITE, *([ENDPOINT] if os.environ.get("BLOB_ENDPOINT") else [])]
+KINDS = [FOLDER, *BLOB_KINDS]
 type Opener = Callable[[], CheckpointStore]
 
 
@@ -72,6 +73,16 @@ def build_checkpoint_name(size: int, prefix: str = PREFIX) -> str:
     return f"{prefix}{size:012d}"
 
 
+async def create_foreign_note(store: CheckpointStore, path: str) -> None:
+    """Create a file or blob at any path, as another program with access to the store can do."""
+    if isinstance(store, BlobCheckpointStore):
+        await store._account.open_client().get_blob_client(store._notes, path).upload_blob(b"junk")
+    elif isinstance(store, FileCheckpointStore):
+        file = store._folder / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(b"junk")
+
+
 async def test_a_checkpoint_is_created_once(open_store: Opener) -> None:
     """If several callers store the same checkpoint, the signed text of the first caller stays stored."""
     stores = [open_store() for _ in range(3)]
@@ -95,6 +106,30 @@ async def test_the_newest_checkpoint_has_the_largest_size(store: CheckpointStore
         newest = await store.find_newest(PREFIX)
         assert newest is not None
         assert (newest.name, newest.note) == (build_checkpoint_name(highest), b"%d" % highest)
+
+
+@pytest.mark.parametrize("path", ["999999/999/000000000001", "000000/001/000000000004", "999999", "000000/999"])
+async def test_a_misplaced_note_does_not_hide_the_newest_checkpoint(store: CheckpointStore, path: str) -> None:
+    """A note in place of a folder, or in the folder of other sizes, does not hide the newest checkpoint."""
+    for size in (1, 4):
+        await store.create(build_checkpoint_name(size), b"%d" % size)
+    await create_foreign_note(store, f"{PREFIX}{path}")
+    newest = await store.find_newest(PREFIX)
+    assert newest is not None
+    assert (newest.name, newest.note) == (build_checkpoint_name(4), b"4")
+
+
+@pytest.mark.parametrize("open_store", BLOB_KINDS, indirect=True)
+async def test_a_folder_with_the_name_of_a_checkpoint_does_not_hide_the_newest_checkpoint(
+    store: CheckpointStore,
+) -> None:
+    """A blob whose folder has the name of a checkpoint does not hide the newest checkpoint."""
+    await store.create(build_checkpoint_name(4), b"4")
+    for path in ("000000/000/000000000004/a", "999999/999/999999999999/a"):
+        await create_foreign_note(store, f"{PREFIX}{path}")
+    newest = await store.find_newest(PREFIX)
+    assert newest is not None
+    assert (newest.name, newest.note) == (build_checkpoint_name(4), b"4")
 
 
 async def test_checkpoints_of_chains_with_a_common_name_prefix_are_separate(store: CheckpointStore) -> None:

@@ -54,11 +54,13 @@ class BlobCheckpointStore:
         return await _call_and_convert_errors(upload_checkpoint)
 
     async def find_newest(self, prefix: str) -> StoredCheckpoint | None:
-        for millions in await self._list_names_descending(prefix, _MILLIONS):
+        for millions in await self._list_numbers_descending(prefix, _MILLIONS, "/"):
             inner = f"{prefix}{millions}/"
-            for thousands in await self._list_names_descending(inner, _THOUSANDS - _MILLIONS):
-                for size in await self._list_names_descending(f"{inner}{thousands}/", _SIZE_DIGITS):
-                    return await self.get(f"{prefix}{size}")
+            for thousands in await self._list_numbers_descending(inner, _THOUSANDS - _MILLIONS, "/"):
+                for size in await self._list_numbers_descending(f"{inner}{thousands}/", _SIZE_DIGITS):
+                    # A blob whose name does not match its folders is ignored; it could hide the newest checkpoint.
+                    if size.startswith(millions + thousands):
+                        return await self.get(f"{prefix}{size}")
         return None
 
     async def list_folders(self, parent: str) -> list[str]:
@@ -90,15 +92,23 @@ class BlobCheckpointStore:
         """Close the connections to the storage account."""
         await self._account.close()
 
-    async def _list_names_descending(self, folder: str, digits: int) -> list[str]:
-        """Return the names in a folder that consist of exactly ``digits`` digits, highest number first."""
+    async def _list_numbers_descending(self, folder: str, digits: int, ending: str = "") -> list[str]:
+        """Return the names in a folder that consist of exactly ``digits`` digits, highest number first.
+
+        Args:
+            folder: path of the folder, which ends in ``/``.
+            digits: number of digits.
+            ending: ``/`` for the subfolders, empty for the blobs.
+        """
 
         async def list_names() -> list[str]:
             container = self._account.open_client().get_container_client(self._notes)
             listed: AsyncIterator[Any] = container.walk_blobs(name_starts_with=folder, delimiter="/")
-            return [each.name.removeprefix(folder).removesuffix("/") async for each in listed]
+            return [each.name.removeprefix(folder) async for each in listed]
 
-        names = await _call_and_convert_errors(list_names)
+        names = [
+            name.removesuffix(ending) for name in await _call_and_convert_errors(list_names) if name.endswith(ending)
+        ]
         return sorted((name for name in names if len(name) == digits and name.isdigit()), reverse=True)
 
     def _open_checkpoint_blob(self, name: str) -> BlobClient:

@@ -26,7 +26,7 @@ _CONNECT_SECONDS = 5.0
 _CONNECTIONS = 32
 _THROTTLED = 429
 _SERVER_ERROR = 500
-_GONE = 404
+_NOT_FOUND = 404
 _MODULES = ("aiohttp", "azure.core.pipeline.transport", "azure.messaging.webpubsubservice.aio", "jwt", "yarl")
 """Modules of the SDK; a worker thread imports them, because the import takes a quarter of a second."""
 
@@ -107,7 +107,7 @@ class WebPubSub:
 
     async def send(self, connection_id: str, text: bytes) -> None:
         """Send one text message to a WebSocket connection; a closed connection is ignored."""
-        with _convert_errors():
+        with _convert_errors(), _ignore_closed_stream():
             await self._await_with_timeout(
                 (await self._get_or_open_client()).send_to_connection(connection_id, text, content_type="text/plain")
             )
@@ -127,7 +127,7 @@ class WebPubSub:
                 yield OpenStream(str(member.connection_id), str(member.user_id or ""))
 
     async def disconnect(self, connection_id: str, reason: str) -> None:
-        with _convert_errors():
+        with _convert_errors(), _ignore_closed_stream():
             await self._await_with_timeout(
                 (await self._get_or_open_client()).close_connection(connection_id, reason=reason)
             )
@@ -228,10 +228,7 @@ def _create_key_policy(access_key: str, runtime: Runtime) -> Any:
 
 @contextmanager
 def _convert_errors() -> Iterator[None]:
-    """Convert the SDK's exceptions to the errors that the MessageService port documents.
-
-    A reply with status 404 (the stream or group does not exist) ends the block without an error.
-    """
+    """Convert the SDK's exceptions to the errors that the MessageService port documents."""
     try:
         yield
     except WorkspaceError:
@@ -245,13 +242,21 @@ def _convert_errors() -> Iterator[None]:
         if not isinstance(error, AzureError):
             raise
         status = (error.status_code or _SERVER_ERROR) if isinstance(error, HttpResponseError) else _SERVER_ERROR
-        if status == _GONE:
-            return
         _LOGGER.warning("Azure Web PubSub did not perform a call", extra=fields(status=status))
-        if status >= _SERVER_ERROR or status == _THROTTLED:
+        if status >= _SERVER_ERROR or status in (_THROTTLED, _NOT_FOUND):
             raise _build_unavailable_error("Azure Web PubSub does not respond; retry later.") from error
         detail = f"Azure Web PubSub rejected a request of this service with status {status}; do not retry it."
         raise WorkspaceError(Kind.INVALID, "LIVE_MESSAGE_REFUSED", detail) from error
+
+
+@contextmanager
+def _ignore_closed_stream() -> Iterator[None]:
+    """End the block without an error if Web PubSub replies with status 404, because the stream is closed."""
+    try:
+        yield
+    except Exception as error:
+        if getattr(error, "status_code", None) != _NOT_FOUND:
+            raise
 
 
 def _build_unavailable_error(detail: str) -> WorkspaceError:

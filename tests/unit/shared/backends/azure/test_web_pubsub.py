@@ -2,8 +2,9 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from datetime import datetime, timedelta
+from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import jwt
@@ -15,6 +16,7 @@ from shared.errors import Kind, WorkspaceError
 from shared.live_stream.ports import OpenStream
 from shared.runtime import Runtime
 from shared.timestamps import now
+from tests.key_vault import Tokens
 
 KEY = "an access key for tests alone, 40 bytes."
 
@@ -52,20 +54,44 @@ def wall_clock() -> list[datetime]:
     return [now()]
 
 
+class IdentityWebPubSub(WebPubSub):
+    """Adapter that requests the tokens of its links from Web PubSub, as it does with the app's identity.
+
+    Its requests are signed with the access key, because the SDK sends no token of an identity without TLS.
+    """
+
+    def _create_credential_and_policy(self) -> tuple[Any, Any]:
+        return Tokens(), super()._create_credential_and_policy()[1]
+
+
 @pytest.fixture
-async def service(fake_web_pubsub: FakeWebPubSub, wall_clock: list[datetime]) -> AsyncIterator[WebPubSub]:
-    """Return the adapter, connected to the fake server."""
+async def endpoint(fake_web_pubsub: FakeWebPubSub) -> AsyncIterator[str]:
+    """Return the URL of the fake server."""
     app = web.Application()
     app.router.add_route("*", "/{path:.*}", fake_web_pubsub.reply_to_call)
     runner = web.AppRunner(app)
     await runner.setup()
     site = web.TCPSite(runner, "127.0.0.1", 0)
     await site.start()
+    yield f"http://127.0.0.1:{runner.addresses[0][1]}"
+    await runner.cleanup()
+
+
+@pytest.fixture
+async def service(endpoint: str, wall_clock: list[datetime]) -> AsyncIterator[WebPubSub]:
+    """Return the adapter, connected to the fake server."""
     runtime = Runtime(now=lambda: wall_clock[0], monotonic=lambda: 0.0)
-    adapter = WebPubSub(f"http://127.0.0.1:{runner.addresses[0][1]}", "live", KEY, runtime=runtime)
+    adapter = WebPubSub(endpoint, "live", KEY, runtime=runtime)
     yield adapter
     await adapter.close()
-    await runner.cleanup()
+
+
+@pytest.fixture
+async def identity_service(endpoint: str) -> AsyncIterator[WebPubSub]:
+    """Return the adapter without access key, connected to the fake server."""
+    adapter = IdentityWebPubSub(endpoint, "live", KEY)
+    yield adapter
+    await adapter.close()
 
 
 async def test_a_message_is_published_unchanged(service: WebPubSub, fake_web_pubsub: FakeWebPubSub) -> None:
@@ -173,6 +199,32 @@ async def test_a_link_is_a_websocket_url_with_user_and_expiry(service: WebPubSub
     assert (parts.scheme, parts.path, claims["sub"]) == ("ws", "/client/hubs/live", "1.2.m")
     assert claims["exp"] - claims["iat"] == 30 * 60
     assert KEY not in url
+
+
+async def test_a_link_contains_the_token_of_web_pubsub(
+    identity_service: WebPubSub, fake_web_pubsub: FakeWebPubSub
+) -> None:
+    """Without an access key, the link to a stream contains a token that Web PubSub created."""
+    fake_web_pubsub.pages = [{"token": "made-by-the-service"}]
+    url = await identity_service.create_stream_url("1.2.m", now() + timedelta(minutes=30))
+    assert parse_qs(urlsplit(url).query)["access_token"] == ["made-by-the-service"]
+    assert fake_web_pubsub.asked[0][:2] == ("POST", "/api/hubs/live/:generateToken")
+
+
+async def test_an_endpoint_without_web_pubsub_counts_as_unavailable(
+    service: WebPubSub, identity_service: WebPubSub, fake_web_pubsub: FakeWebPubSub
+) -> None:
+    """If the endpoint does not know the address of a call that concerns no single stream, an error is raised."""
+    fake_web_pubsub.status = 404
+    calls: list[Callable[[], Awaitable[object]]] = [
+        lambda: service.publish("a", b"{}"),
+        lambda: anext(aiter(service.iterate_streams("a"))),
+        lambda: identity_service.create_stream_url("1.2.m", now() + timedelta(minutes=30)),
+    ]
+    for call in calls:
+        with pytest.raises(WorkspaceError) as refused:
+            await call()
+        assert (refused.value.kind, refused.value.code) == (Kind.UNAVAILABLE, "LIVE_STREAM_UNAVAILABLE")
 
 
 async def test_concurrent_calls_share_connections(service: WebPubSub, fake_web_pubsub: FakeWebPubSub) -> None:

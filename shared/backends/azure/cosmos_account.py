@@ -138,9 +138,11 @@ class CosmosAccount:
             _LOG.exception("a container cannot be read", extra=logs.fields(container=name))
             detail = f"Cosmos DB container {name} cannot be read; check that it exists and that the app has access."
             raise build_unavailable_error(detail) from error
-        faults = DEFINITIONS[name].find_differences(properties)
+        faults = "; ".join(DEFINITIONS[name].find_differences(properties))
         if faults:
-            raise build_unavailable_error(f"Cosmos DB container {name} cannot be used: {'; '.join(faults)}.")
+            # Most stores replace the error by their own error, which does not name the faults.
+            _LOG.error("a container cannot be used", extra=logs.fields(container=name, reason=faults))
+            raise build_unavailable_error(f"Cosmos DB container {name} cannot be used: {faults}.")
         return container
 
 

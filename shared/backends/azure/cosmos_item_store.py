@@ -24,6 +24,7 @@ from shared.backends.azure.cosmos_containers import (
 from shared.backends.azure.cosmos_queries import query_items
 from shared.backends.azure.cosmos_requests import Operation, ReadRetries, retry_read, send_batch
 from shared.errors import Kind, WorkspaceError
+from shared.observability import logs
 from shared.provenance.ports import OutcomeUnknownError, TipMovedError
 
 RETRY_SECONDS: Final = 10.0
@@ -34,6 +35,7 @@ REMEMBERED_WRITES: Final = 8
 _PAGE: Final = 1_000
 _FIRST_WAIT_SECONDS: Final = 0.01
 _LONGEST_WAIT_SECONDS: Final = 1.0
+_LOG = logs.get_logger("cosmos")
 
 type Item = dict[str, Any]
 
@@ -78,6 +80,7 @@ class CosmosItemStore:
             except CosmosHttpResponseError as error:
                 # A reply with a sub-status means that the container is missing, not the item.
                 if getattr(error, "sub_status", None):
+                    _LOG.exception("a container cannot be read", extra=logs.fields(container=self._definition.name))
                     raise self.build_unavailable_error() from error
                 return None
 

@@ -138,18 +138,22 @@ async def test_a_rejection_is_not_retried(item_stores: ItemStores) -> None:
     assert item_stores.server.requests.count_by_operation()["batch"] == 1
 
 
-async def test_a_missing_container_raises_an_error_but_a_missing_item_does_not(item_stores: ItemStores) -> None:
-    """A missing item is read as None; a missing container raises an error, also in the readiness check."""
+async def test_a_missing_container_raises_an_error_but_a_missing_item_does_not(
+    item_stores: ItemStores, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A missing item is read as None; a missing container is logged and raises an error, also in readiness checks."""
     assert await item_stores.state.read("n", "n") is None
     probe = build_readiness_checks(item_stores.account)["Cosmos DB container connections"]
     await probe()
     item_stores.server.faults.add(
         InjectedFault(FaultKind.STATUS, lambda request: request.operation == "read_item", status=404, substatus=1003)
     )
-    with pytest.raises(WorkspaceError):
-        await item_stores.state.read("n", "n")
-    with pytest.raises(WorkspaceError):
-        await probe()
+    assert not caplog.records
+    for read in (lambda: item_stores.state.read("n", "n"), probe):
+        with pytest.raises(WorkspaceError):
+            await read()
+        assert getattr(caplog.records[-1], "fields", None) == {"container": "connections"}
+        caplog.clear()
 
 
 async def test_renewing_a_lease_takes_one_write(item_stores: ItemStores) -> None:

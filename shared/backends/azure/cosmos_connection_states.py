@@ -31,7 +31,8 @@ class CosmosConnectionStates:
     def __init__(self, account: CosmosAccount) -> None:
         name = "the store of connection states"
         self._items = CosmosItemStore(account, CONNECTIONS, "CONNECTION_STATES_UNAVAILABLE", name)
-        self._writes: dict[str, tuple[list[ArrivedMessages], asyncio.Task[None]]] = {}
+        self._waiting: dict[str, tuple[list[ArrivedMessages], asyncio.Task[None]]] = {}
+        self._writes: set[asyncio.Task[None]] = set()
         self._locks: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
         self._known: dict[str, Item] = {}
 
@@ -70,13 +71,16 @@ class CosmosConnectionStates:
 
     async def close(self) -> None:
         """Wait until the running writes of connection states have ended."""
-        await asyncio.gather(*(written for _, written in self._writes.values()), return_exceptions=True)
+        await asyncio.gather(*self._writes, return_exceptions=True)
 
     async def _count_with_next_write(self, source: str, arrivals: Sequence[ArrivedMessages]) -> None:
-        if source not in self._writes:
+        if source not in self._waiting:
             batch: list[ArrivedMessages] = []
-            self._writes[source] = batch, asyncio.create_task(self._write_message_counts(source, batch))
-        joined, written = self._writes[source]
+            write = asyncio.create_task(self._write_message_counts(source, batch))
+            self._waiting[source] = batch, write
+            self._writes.add(write)
+            write.add_done_callback(self._writes.discard)
+        joined, written = self._waiting[source]
         joined.extend(arrivals)
         # A cancelled caller must not cancel the write of the others.
         await asyncio.shield(written)
@@ -90,7 +94,7 @@ class CosmosConnectionStates:
             return {"id": place, "source": source, "counts": counts} if any(new) else None
 
         async with self._locks[source]:
-            del self._writes[source]
+            del self._waiting[source]
             item = await self._items.change(place, place, add_counts, known_item=self._known.pop(source, None))
             if item is not None:
                 self._known[source] = item

@@ -263,18 +263,17 @@ class DelegatedGrants(Protocol):
 
 
 class SigningKey(Protocol):
-    """ES256 key that signs tokens."""
+    """ES256 key that signs tokens.
+
+    Methods raise ``WorkspaceError`` UNAVAILABLE ``SIGNING_KEY_UNAVAILABLE`` if the key cannot be used.
+    """
 
     async def get_key_id(self) -> str:
         """Return the id (``kid``) of the key that signs currently."""
         ...
 
     async def sign(self, message: bytes) -> bytes:
-        """Return the ES256 signature of a message, r and s as 64 bytes (RFC 7518 section 3.4).
-
-        Raises:
-            WorkspaceError: UNAVAILABLE ``SIGNING_KEY_UNAVAILABLE``.
-        """
+        """Return the ES256 signature of a message, r and s as 64 bytes (RFC 7518 section 3.4)."""
         ...
 
     async def load_public_keys(self) -> Sequence[Mapping[str, Any]]:

@@ -23,7 +23,7 @@ from shared.runtime import SYSTEM_RUNTIME, Runtime
 _SECRET_BYTES: Final = 32
 _COORDINATE_BYTES: Final = 32
 _ID_DIGITS: Final = 16
-_LOG = logs.get_logger("provenance")
+_LOG = logs.get_logger("key_files")
 
 
 class FileSecret:
@@ -70,7 +70,12 @@ class FileSigningKey:
 
     async def _load_private_key(self) -> ec.EllipticCurvePrivateKey:
         if self._key is None:
-            self._key = await self._runtime.run_in_thread(_load_or_create_private_key, self._path)
+            try:
+                self._key = await self._runtime.run_in_thread(_load_or_create_private_key, self._path)
+            except (OSError, ValueError) as error:
+                _LOG.exception("the key that signs tokens cannot be used")
+                detail = "The key that signs tokens cannot be used; restore the key file and its permissions."
+                raise WorkspaceError(Kind.UNAVAILABLE, "SIGNING_KEY_UNAVAILABLE", detail) from error
         return self._key
 
 
@@ -117,14 +122,22 @@ class FileNoteSigner:
 
     def _load_current_key(self) -> ec.EllipticCurvePrivateKey:
         try:
+            return self._load_or_create_current_key()
+        except ValueError:
+            raise _build_signing_key_error("is not a valid P-256 private key") from None
+        except OSError as error:
+            _LOG.exception("the file of the key that signs checkpoints cannot be used")
+            detail = "The key that signs checkpoints cannot be used; restore the key file and its permissions."
+            raise WorkspaceError(Kind.UNAVAILABLE, "CHECKPOINTS_UNAVAILABLE", detail) from error
+
+    def _load_or_create_current_key(self) -> ec.EllipticCurvePrivateKey:
+        try:
             return self._reload_key_if_changed()
         except FileNotFoundError:
             if self._has_checkpoints():
                 raise _build_signing_key_error("is missing, although checkpoints signed with it exist") from None
             create_private_key_file(self._path)
             return self._reload_key_if_changed()
-        except ValueError:
-            raise _build_signing_key_error("is not a valid P-256 private key") from None
 
     def _reload_key_if_changed(self) -> ec.EllipticCurvePrivateKey:
         status = self._path.stat()

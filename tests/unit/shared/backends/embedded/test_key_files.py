@@ -16,7 +16,7 @@ from shared.backends.embedded.key_files import (
     load_private_key,
     rotate_checkpoint_key,
 )
-from shared.errors import WorkspaceError
+from shared.errors import Kind, WorkspaceError
 
 
 async def test_a_secret_file_is_created_once(tmp_path: Path) -> None:
@@ -53,6 +53,35 @@ def test_a_key_on_a_curve_other_than_p_256_is_rejected(tmp_path: Path) -> None:
     path.write_bytes(other.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
     with pytest.raises(ValueError, match="P-256"):
         load_private_key(path)
+
+
+@pytest.mark.parametrize("content", [b"not a key", None])
+async def test_an_unusable_token_key_is_reported(tmp_path: Path, content: bytes | None) -> None:
+    """If the token key's file is damaged or cannot be read, each method reports that the key is unavailable."""
+    path = tmp_path / "key.pem"
+    if content is None:
+        path.mkdir()  # cannot be read by any user, unlike a file without permissions
+    else:
+        path.write_bytes(content)
+    key = FileSigningKey(path)
+    for call in (key.get_key_id, key.load_public_keys, lambda: key.sign(b"message")):
+        with pytest.raises(WorkspaceError) as caught:
+            await call()
+        assert (caught.value.kind, caught.value.code) == (Kind.UNAVAILABLE, "SIGNING_KEY_UNAVAILABLE")
+
+
+async def test_an_unreadable_checkpoint_key_prevents_only_signing(tmp_path: Path) -> None:
+    """If the checkpoint key's file cannot be read, signing is unavailable, and earlier signatures stay trusted."""
+    path = tmp_path / "key.pem"
+    signer = FileNoteSigner(path, tmp_path / "checkpoints")
+    old = await signer.load_public_key()
+    path.unlink()
+    path.mkdir()
+    for call in (signer.load_public_key, lambda: signer.sign(b"message")):
+        with pytest.raises(WorkspaceError) as caught:
+            await call()
+        assert (caught.value.kind, caught.value.code) == (Kind.UNAVAILABLE, "CHECKPOINTS_UNAVAILABLE")
+    assert await signer.load_trusted_keys() == [old]
 
 
 async def test_a_lost_checkpoint_key_is_not_replaced_silently(tmp_path: Path) -> None:

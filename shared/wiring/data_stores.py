@@ -99,7 +99,9 @@ class DataStoreServices:
         from shared.backends.embedded.key_files import FileSecret
 
         return ContinuationTokens(
-            FileSecret(self._settings.data_dir / "continuation-key", runtime=self._backends.runtime)
+            FileSecret(
+                self._settings.data_dir / "continuation-key", "STORE_NOT_AVAILABLE", runtime=self._backends.runtime
+            )
         )
 
     async def _list_declared_containers(self, database: "DatabaseAddress") -> "Iterable[AccountContainer]":

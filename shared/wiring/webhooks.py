@@ -130,7 +130,9 @@ class WebhookServices:
             return read_key_material
         from shared.backends.embedded.key_files import FileSecret
 
-        return FileSecret(self._settings.data_dir / "webhook-key", runtime=self._backends.runtime)
+        return FileSecret(
+            self._settings.data_dir / "webhook-key", "WEBHOOK_KEY_UNAVAILABLE", runtime=self._backends.runtime
+        )
 
 
 class WebhookEndpointServices:

@@ -31,18 +31,29 @@ class FileSecret:
 
     Args:
         path: file that contains the secret.
+        error_code: code of the error that is raised if the file cannot be used.
         runtime: clock, randomness and threads.
     """
 
-    def __init__(self, path: Path, *, runtime: Runtime = SYSTEM_RUNTIME) -> None:
+    def __init__(self, path: Path, error_code: str, *, runtime: Runtime = SYSTEM_RUNTIME) -> None:
         self._runtime = runtime
         self._path = path
+        self._code = error_code
         self._secret = b""
 
     async def __call__(self) -> bytes:
-        """Return the random bytes of the secret; the file is read at the first call."""
+        """Return the random bytes of the secret; the file is read at the first call.
+
+        Raises:
+            WorkspaceError: UNAVAILABLE if the file cannot be read or created.
+        """
         if not self._secret:
-            self._secret = await self._runtime.run_in_thread(load_or_create_secret, self._path, self._runtime)
+            try:
+                self._secret = await self._runtime.run_in_thread(load_or_create_secret, self._path, self._runtime)
+            except OSError as error:
+                _LOG.exception("the file of a secret cannot be used", extra=logs.fields(file=self._path.name))
+                detail = f"The secret in {self._path.name} cannot be used; restore the file and its permissions."
+                raise WorkspaceError(Kind.UNAVAILABLE, self._code, detail) from error
         return self._secret
 
 

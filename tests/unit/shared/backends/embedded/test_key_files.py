@@ -23,10 +23,17 @@ async def test_a_secret_file_is_created_once(tmp_path: Path) -> None:
     """A secret is created once, in a file that only its owner can read; another process reads the same secret."""
     path = tmp_path / "a" / "secret"
     path.parent.mkdir()
-    secret = await FileSecret(path)()
+    secret = await FileSecret(path, "CODE")()
     assert len(secret) == 32
     assert load_or_create_secret(path) == secret
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+async def test_an_unreadable_secret_is_reported(tmp_path: Path) -> None:
+    """If the file of a secret cannot be read, the error has the code of the secret's user."""
+    with pytest.raises(WorkspaceError) as caught:
+        await FileSecret(tmp_path, "CODE")()  # a folder cannot be read as a file
+    assert (caught.value.kind, caught.value.code) == (Kind.UNAVAILABLE, "CODE")
 
 
 async def test_two_signers_use_one_key(tmp_path: Path) -> None:

@@ -40,7 +40,7 @@ class MessageSender(Protocol):
         """Return whether a group contains at least one stream.
 
         Raises:
-            WorkspaceError: the same errors as :meth:`publish`.
+            WorkspaceError: UNAVAILABLE ``LIVE_STREAM_UNAVAILABLE``.
         """
         ...
 
@@ -52,7 +52,7 @@ class MessageService(MessageSender, Protocol):
         """Yield the streams in a group.
 
         Raises:
-            WorkspaceError: the same errors as :meth:`publish`.
+            WorkspaceError: UNAVAILABLE ``LIVE_STREAM_UNAVAILABLE``.
         """
         ...
 
@@ -68,7 +68,7 @@ class MessageService(MessageSender, Protocol):
         """Return a WebSocket URL with which a client can open a stream for ``user`` until ``expires_at``.
 
         Raises:
-            WorkspaceError: the same errors as :meth:`publish`.
+            WorkspaceError: UNAVAILABLE ``LIVE_STREAM_UNAVAILABLE``.
         """
         ...
 
@@ -92,7 +92,7 @@ class StreamSender(Protocol):
         """Return whether a stream is open.
 
         Raises:
-            WorkspaceError: the same errors as ``MessageService.publish``.
+            WorkspaceError: UNAVAILABLE ``LIVE_STREAM_UNAVAILABLE``.
         """
         ...
 

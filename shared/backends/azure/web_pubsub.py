@@ -99,7 +99,7 @@ class WebPubSub:
         self._runtime = runtime
 
     async def publish(self, group: str, text: bytes) -> None:
-        with _convert_errors():
+        with _convert_errors(sends_message=True):
             # As bytes, because azure-core uses the number of characters of a str as Content-Length.
             await self._await_with_timeout(
                 (await self._get_or_open_client()).send_to_group(group, text, content_type="text/plain")
@@ -107,7 +107,7 @@ class WebPubSub:
 
     async def send(self, connection_id: str, text: bytes) -> None:
         """Send one text message to a WebSocket connection; a closed connection is ignored."""
-        with _convert_errors(), _ignore_closed_stream():
+        with _convert_errors(sends_message=True), _ignore_closed_stream():
             await self._await_with_timeout(
                 (await self._get_or_open_client()).send_to_connection(connection_id, text, content_type="text/plain")
             )
@@ -127,7 +127,7 @@ class WebPubSub:
                 yield OpenStream(str(member.connection_id), str(member.user_id or ""))
 
     async def disconnect(self, connection_id: str, reason: str) -> None:
-        with _convert_errors(), _ignore_closed_stream():
+        with _convert_errors(sends_message=True), _ignore_closed_stream():
             await self._await_with_timeout(
                 (await self._get_or_open_client()).close_connection(connection_id, reason=reason)
             )
@@ -227,8 +227,12 @@ def _create_key_policy(access_key: str, runtime: Runtime) -> Any:
 
 
 @contextmanager
-def _convert_errors() -> Iterator[None]:
-    """Convert the SDK's exceptions to the errors that the MessageService port documents."""
+def _convert_errors(*, sends_message: bool = False) -> Iterator[None]:
+    """Convert the SDK's exceptions to the errors that the MessageService port documents.
+
+    Args:
+        sends_message: True if the call sends a text, which Web PubSub can reject.
+    """
     try:
         yield
     except WorkspaceError:
@@ -243,7 +247,7 @@ def _convert_errors() -> Iterator[None]:
             raise
         status = (error.status_code or _SERVER_ERROR) if isinstance(error, HttpResponseError) else _SERVER_ERROR
         _LOGGER.warning("Azure Web PubSub did not perform a call", extra=fields(status=status))
-        if status >= _SERVER_ERROR or status in (_THROTTLED, _NOT_FOUND):
+        if not sends_message or status >= _SERVER_ERROR or status in (_THROTTLED, _NOT_FOUND):
             raise _build_unavailable_error("Azure Web PubSub does not respond; retry later.") from error
         detail = f"Azure Web PubSub rejected a request of this service with status {status}; do not retry it."
         raise WorkspaceError(Kind.INVALID, "LIVE_MESSAGE_REFUSED", detail) from error

@@ -116,7 +116,14 @@ async def test_a_signed_token_is_reused_by_the_wall_clock(
 
 @pytest.mark.parametrize(
     ("status", "kind"),
-    [(429, "unavailable"), (500, "unavailable"), (503, "unavailable"), (413, "invalid"), (401, "invalid")],
+    [
+        (404, "unavailable"),
+        (429, "unavailable"),
+        (500, "unavailable"),
+        (503, "unavailable"),
+        (413, "invalid"),
+        (401, "invalid"),
+    ],
 )
 async def test_rejections_of_web_pubsub_are_converted(
     service: WebPubSub, fake_web_pubsub: FakeWebPubSub, status: int, kind: str
@@ -211,13 +218,13 @@ async def test_a_link_contains_the_token_of_web_pubsub(
     assert fake_web_pubsub.asked[0][:2] == ("POST", "/api/hubs/live/:generateToken")
 
 
-async def test_an_endpoint_without_web_pubsub_counts_as_unavailable(
-    service: WebPubSub, identity_service: WebPubSub, fake_web_pubsub: FakeWebPubSub
+@pytest.mark.parametrize("status", [401, 403, 404])
+async def test_rejected_calls_without_a_message_count_as_unavailable(
+    service: WebPubSub, identity_service: WebPubSub, fake_web_pubsub: FakeWebPubSub, status: int
 ) -> None:
-    """If the endpoint does not know the address of a call that concerns no single stream, an error is raised."""
-    fake_web_pubsub.status = 404
+    """If the app has no access, or the endpoint is another service, links and lists of streams are unavailable."""
+    fake_web_pubsub.status = status
     calls: list[Callable[[], Awaitable[object]]] = [
-        lambda: service.publish("a", b"{}"),
         lambda: anext(aiter(service.iterate_streams("a"))),
         lambda: identity_service.create_stream_url("1.2.m", now() + timedelta(minutes=30)),
     ]

@@ -140,6 +140,13 @@ class HubFile:
         rows.close()
         return events
 
+    def read_last_sequence(self, partition: str) -> int:
+        """Return the highest sequence number that the hub has assigned in a partition; 0 if it has assigned none."""
+        row = self._connection.execute(
+            "SELECT last_sequence FROM partitions WHERE hub = ? AND partition = ?", (HUB, partition)
+        ).fetchone()
+        return int(row[0]) if row else 0
+
     def commit_sequence(self, partition: str, sequence: int) -> None:
         """Store that the consumer group has read a partition up to and including ``sequence``.
 
@@ -289,7 +296,10 @@ class HubConsumer:
     def _open_and_ingest_hub(self) -> None:
         hub = HubFile(self._path)
         try:
-            offsets = dict(self._store.read_offsets())
+            offsets = {
+                partition: _find_valid_offset(hub, partition, offset)
+                for partition, offset in self._store.read_offsets().items()
+            }
             for partition, offset in offsets.items():
                 # After a crash between the two commits the offset in the table is higher than the one in the hub.
                 hub.commit_sequence(partition, offset.sequence)
@@ -322,10 +332,6 @@ class HubConsumer:
         events = hub.read_events(partition, before.sequence, BATCH_EVENTS)
         if not events:
             self._behind_since.pop(partition, None)
-            if _is_hub_replaced(hub, partition, before):
-                _LOGGER.warning("the hub's file was replaced; partition %s is read from its start", partition)
-                offsets[partition] = Offset(0, before.newest)
-                self._behind_since[partition] = _get_current_time()
             return False
         self._behind_since[partition] = events[0].enqueued
         newest = max(before.newest, *(event.enqueued for event in events))
@@ -393,14 +399,20 @@ class HubConsumer:
         self._next_trim = time.monotonic() + (0 if deleted == MAX_DELETED_ROWS else TRIM_SECONDS)
 
 
-def _is_hub_replaced(hub: HubFile, partition: str, offset: Offset) -> bool:
-    """Return whether the file of the event hub was replaced by a new file after an offset was stored.
+def _find_valid_offset(hub: HubFile, partition: str, stored: Offset) -> Offset:
+    """Return the offset at which reading continues; it is lower than the stored one if the hub's file was replaced.
 
     Sequence numbers start again in a new file. The first event of the new file is therefore newer than the stored
-    offset, although its sequence number is lower.
+    offset, although its sequence number is lower. In a new file without events, no number was assigned yet.
     """
-    first = hub.read_events(partition, 0, 1) if offset.sequence else []
-    return bool(first) and first[0].sequence <= offset.sequence and first[0].enqueued > offset.newest
+    # Read before the first event, because events can arrive between the two reads.
+    last = hub.read_last_sequence(partition)
+    first = hub.read_events(partition, 0, 1)
+    is_replaced = bool(first) and first[0].sequence <= stored.sequence and first[0].enqueued > stored.newest
+    sequence = 0 if is_replaced else min(stored.sequence, last)
+    if sequence < stored.sequence:
+        _LOGGER.warning("the hub's file was replaced; partition %s is read after event %d", partition, sequence)
+    return Offset(sequence, stored.newest)
 
 
 def _get_current_time() -> datetime:

@@ -238,18 +238,42 @@ def test_ingestion_continues_at_the_offset_in_the_database(installation: Install
     }
 
 
-def test_the_events_of_a_replaced_event_hub_file_are_all_ingested(installation: Installation) -> None:
-    """If the hub's file is replaced, all events of the new file are ingested."""
+@pytest.mark.parametrize(("old_events", "is_running"), [(10, True), (2, True), (2, False)])
+def test_the_events_of_a_replaced_event_hub_file_are_all_ingested(
+    installation: Installation, old_events: int, *, is_running: bool
+) -> None:
+    """If the hub's file is replaced, all events of the new file are ingested, however many the old file had."""
+    installation.send_messages(*(build_message(number) for number in range(old_events)))
+    installation.start_emulator().wait_for_statistics(build_processed_condition(old_events))
+    installation.shut_down_emulator()
+    for file in installation.root.glob("hub.sqlite*"):
+        file.unlink()
+    messages = [build_message(number) for number in (10, 11, 12, 1)]
+    if not is_running:
+        installation.send_messages(*messages)
+    endpoint = installation.start_emulator()
+    if is_running:
+        installation.send_messages(*messages)
+    stats = endpoint.wait_for_statistics(build_processed_condition(4))
+    assert stats["ingest"]["copies"] == 1
+    assert endpoint.query_rows("Telemetry | count") == [[old_events + 3]]
+
+
+def test_the_offset_of_an_old_event_hub_file_is_not_committed_to_a_new_file(installation: Installation) -> None:
+    """After the hub's file is replaced, the offset that is committed to the new file is one of its events."""
     installation.send_messages(*(build_message(number) for number in range(10)))
     installation.start_emulator().wait_for_statistics(build_processed_condition(10))
     installation.shut_down_emulator()
     for file in installation.root.glob("hub.sqlite*"):
         file.unlink()
+    installation.send_messages(build_message(10))
     endpoint = installation.start_emulator()
-    installation.send_messages(build_message(10), build_message(11), build_message(3))
-    stats = endpoint.wait_for_statistics(build_processed_condition(3))
-    assert stats["ingest"]["copies"] == 1
-    assert endpoint.query_rows("Telemetry | count") == [[12]]
+    endpoint.wait_for_statistics(build_processed_condition(1))
+    installation.shut_down_emulator()
+    reader = HubReader(installation.hub)
+    offsets = [reader.read_offset(IMPULSES_HUB, GROUP, partition) for partition in reader.list_partitions(IMPULSES_HUB)]
+    reader.close()
+    assert sorted(offsets)[-2:] == [0, 1]
 
 
 def test_queries_cannot_read_internal_tables(installation: Installation) -> None:

@@ -27,7 +27,7 @@ _WITH_CASE = {
     "=~": "==",
     "!~": "!=",
 }
-_IN_WORDS_ONLY = re.compile(r"[g-hj-mo-qu-yG-HJ-MO-QU-Y]")
+_IN_WORDS_ONLY = re.compile(r"[g-hj-kmo-qv-yG-HJ-KMO-QV-Y]")
 """Letters that do not occur in the text form of numbers, datetimes, timespans, guids and bools."""
 _LOGICAL = {"LogicalAndExpression": "and", "LogicalOrExpression": "or"}
 

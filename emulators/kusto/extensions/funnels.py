@@ -39,6 +39,8 @@ macros: tuple[str, ...] = (
 )
 _FUNNEL_ARGUMENTS = 8
 _MOST_SAMPLES = 128
+_STATE_KINDS = frozenset({"string", "bool", "int", "long", "real", "guid"})
+"""Kusto types whose literals are written as ``tostring()`` returns them."""
 _NO_STATES = ir.Literal("[]", "dynamic")
 
 
@@ -167,18 +169,35 @@ class Funnel(TimelinePlugin):
 
 
 def _read_states(expr: ir.Expr) -> list[str]:
-    """Return the states of a funnel, from an array literal or from a ``let`` statement that contains the array."""
+    """Return the states of a funnel, from an array of literals or from a ``let`` statement that contains the array."""
     if isinstance(expr, ir.LetRef):
         return _read_states(expr.value)
-    if isinstance(expr, ir.FunctionCall) and expr.name == "pack_array":
-        return [str(each.value) for each in expr.args if isinstance(each, ir.Literal)]
-    found = json.loads(expr.value) if isinstance(expr, ir.Literal) and isinstance(expr.value, str) else None
-    if not isinstance(found, list) or not found:
+    states = _find_state_array(expr)
+    if not states:
         raise semantic_error(
-            "funnel_sequence() or funnel_sequence_completion(): the sequence must be a constant array of states",
+            "funnel_sequence() or funnel_sequence_completion(): the sequence must be a constant array of states, such "
+            "as dynamic(['a', 'b'])",
             inner="SEM0219",
         )
+    return states
+
+
+def _find_state_array(expr: ir.Expr) -> list[str] | None:
+    """Return the elements of an array of literals; None if ``expr`` is another expression."""
+    if isinstance(expr, ir.FunctionCall) and expr.name == "pack_array":
+        literals = [each for each in expr.args if isinstance(each, ir.Literal) and _is_state(each)]
+        return [str(each.value) for each in literals] if len(literals) == len(expr.args) else None
+    try:
+        found = json.loads(expr.value) if isinstance(expr, ir.Literal) and isinstance(expr.value, str) else None
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(found, list):
+        return None
     return [each if isinstance(each, str) else json.dumps(each) for each in found]
+
+
+def _is_state(literal: ir.Literal) -> bool:
+    return literal.kind in _STATE_KINDS and literal.value is not None
 
 
 def _render_period_limits(expr: ir.Expr) -> str:

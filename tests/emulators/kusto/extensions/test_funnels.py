@@ -73,6 +73,33 @@ def test_wrong_arguments_of_id_plugins_are_rejected(endpoint: Endpoint, call: st
     assert endpoint.query_error(f"{USERS} Users | evaluate {call}") is not None
 
 
+@pytest.mark.parametrize(
+    "states",
+    [
+        "pack_array('low', strcat('h', 'igh'))",
+        "pack_array(strcat('l', 'ow'))",
+        "pack_array('low', datetime(2024-01-01))",
+        "pack_array()",
+        "'low'",
+        "5",
+    ],
+)
+def test_a_funnel_whose_states_are_not_literals_is_rejected(endpoint: Endpoint, states: str) -> None:
+    """The sequence of a funnel must be an array of literals with at least one element."""
+    call = f"funnel_sequence_completion(user, Timestamp, s, e, 1d, side, {states}, dynamic([1h]))"
+    assert "the sequence must be a constant array" in str(endpoint.query_error(f"{USERS} Users | evaluate {call}"))
+
+
+@pytest.mark.parametrize("states", ["pack_array('A', b)", "dynamic(['A', 'B'])", "listed"])
+def test_the_states_of_a_funnel_can_be_let_constants(endpoint: Endpoint, states: str) -> None:
+    """The sequence of a funnel and its elements can be constants of ``let`` statements."""
+    query = (
+        f"{STEPS} let b = 'B'; let listed = pack_array('A', 'B'); Steps | evaluate funnel_sequence_completion("
+        f"id, t, begin, end_, 1d, s, {states}, dynamic([4h])) | project s, dcount"
+    )
+    assert endpoint.query_rows(query) == [["A", 2], ["B", 2]]
+
+
 USERS = """let Users = datatable(Timestamp:datetime, ids:dynamic)[
 datetime(2019-11-01), dynamic([0,2,3,4]), datetime(2019-11-02), dynamic([0,1,3,4,5]),
 datetime(2019-11-03), dynamic([0,2,4,5]), datetime(2019-11-04), dynamic([0,1,2,3]),

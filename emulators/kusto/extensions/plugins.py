@@ -249,10 +249,20 @@ def _parse_bag_unpack(node: Any, arguments: Sequence[Any], clause: Any) -> ir.Op
     conflict = read_text_argument(values.get("columnsConflict"), "error")
     if conflict not in _CONFLICTS:
         raise semantic_error(f"evaluate bag_unpack(): columnsConflict must be one of {', '.join(_CONFLICTS)}")
-    ignored = json.loads(read_text_argument(values.get("ignoredProperties"), "[]") or "[]")
+    ignored = _parse_ignored_properties(read_text_argument(values.get("ignoredProperties"), "") or "[]")
     schema, star = read_output_schema(clause)
     prefix = read_text_argument(values.get("OutputColumnPrefix"), "")
-    return BagUnpack(node.start.start, column.name, prefix, conflict, tuple(map(str, ignored)), schema, star)
+    return BagUnpack(node.start.start, column.name, prefix, conflict, ignored, schema, star)
+
+
+def _parse_ignored_properties(text: str) -> tuple[str, ...]:
+    try:
+        names = json.loads(text)
+    except (ValueError, RecursionError):
+        names = None
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        raise semantic_error("evaluate bag_unpack(): ignoredProperties must be an array of strings")
+    return tuple(names)
 
 
 macros: tuple[str, ...] = ()

@@ -35,6 +35,13 @@ def test_bag_unpack_reads_properties_of_any_name(endpoint: Endpoint) -> None:
     assert table == [{"p_*": 5, "p_": 7, "p_Column1": 8, 'p_a"b': 9}]
 
 
+@pytest.mark.parametrize("ignored", ["'abc'", "'5'", "5", "dynamic({'a': 1})", "dynamic(['a', 1])"])
+def test_ignored_properties_of_bag_unpack_must_be_an_array_of_strings(endpoint: Endpoint, ignored: str) -> None:
+    """``bag_unpack`` rejects ``ignoredProperties`` that are not an array of strings."""
+    error = endpoint.query_error(f"print d = dynamic({{'a': 1}}) | evaluate bag_unpack(d, 'p', 'error', {ignored})")
+    assert "ignoredProperties must be an array of strings" in str(error)
+
+
 def test_bag_unpack_without_properties_returns_a_placeholder_column(endpoint: Endpoint) -> None:
     """A result of ``bag_unpack`` without columns has an empty column, and as many rows as the input."""
     source = "datatable(d:dynamic)[dynamic({}), dynamic({})]"

@@ -350,7 +350,10 @@ def _read_percentile_arguments(expr: ir.FunctionCall, first_index: int) -> list[
     for arg in expr.args[first_index:]:
         if not isinstance(arg, ir.Literal) or arg.value is None:
             raise KqlUnsupportedError(f"aggregate:{expr.name}", hint="percentiles must be literals")
-        values += json.loads(str(arg.value)) if arg.kind == "dynamic" else [arg.value]
+        found = json.loads(str(arg.value)) if arg.kind == "dynamic" else [arg.value]
+        if not isinstance(found, list):
+            raise KqlUnsupportedError(f"aggregate:{expr.name}", hint="a dynamic percentile must be an array")
+        values += found
     if not 0 < len(values) <= _MAX_PERCENTILES or not all(_is_percentage(value) for value in values):
         raise KqlUnsupportedError(
             f"aggregate:{expr.name}", hint=f"1 to {_MAX_PERCENTILES} percentiles are required, each from 0 to 100"

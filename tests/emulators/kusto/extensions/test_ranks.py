@@ -75,3 +75,9 @@ def test_the_maximum_of_values_has_the_type_of_the_values(endpoint: Endpoint) ->
     """The maximum of values of any type except dynamic has the type of the values."""
     query = "range x from 1 to 3 step 1 | summarize max(x), max(x * 2.5), max(tostring(x)), min(x * 1h), max(x > 1)"
     assert endpoint.query_rows(query) == [[3, 7.5, "3", "01:00:00", 1]]
+
+
+def test_the_percentiles_in_a_dynamic_value_must_be_an_array(endpoint: Endpoint) -> None:
+    """``percentiles_array`` rejects a dynamic value that is not an array."""
+    error = endpoint.query_error("print v = 1 | summarize percentiles_array(v, dynamic(5))")
+    assert "a dynamic percentile must be an array" in str(error)

@@ -51,6 +51,7 @@ def test_column_names_of_returns_an_array(endpoint: Endpoint) -> None:
         ("(a:int, b:string)", "the column a is not of type int"),
         ("(b:string, a:long)", "the input must have the columns (b:string, a:long)"),
         ("(a:long)", "the input must have the columns (a:long)"),
+        ("(a:decimal, b:string)", "the column a is not of type decimal"),
     ],
 )
 def test_assert_schema_fails_if_the_columns_differ(endpoint: Endpoint, schema: str, message: str | None) -> None:
@@ -60,6 +61,17 @@ def test_assert_schema_fails_if_the_columns_differ(endpoint: Endpoint, schema: s
         assert endpoint.query_rows(query) == [[1, "x"]]
     else:
         assert message in str(endpoint.query_error(query))
+
+
+def test_assert_schema_accepts_columns_of_every_type(endpoint: Endpoint) -> None:
+    """``assert-schema`` accepts a column of each type, also the sum of whole numbers as long."""
+    query = (
+        "print b = true, i = int(1), l = 1, r = 1.5, d = decimal(1.5), s = 'x', t = datetime(2024-01-01), p = 1h, "
+        "g = new_guid(), y = dynamic([1]) | extend q = d / 3 | summarize take_any(*), n = sum(l) | assert-schema "
+        "(b:bool, i:int, l:long, r:real, d:decimal, s:string, t:datetime, p:timespan, g:guid, y:dynamic, q:decimal, "
+        "n:long) | project l, n, d"
+    )
+    assert endpoint.query_rows(query) == [[1, 1, "1.5"]]
 
 
 def test_the_operator_consume_returns_no_rows(endpoint: Endpoint) -> None:

@@ -165,6 +165,20 @@ def _find_next_discovery_query(
     return None
 
 
+def check_column_count(discovery_rows: Rows) -> None:
+    """Check that a discovery query has found at most ``MAX_COLUMNS`` columns.
+
+    Raises:
+        QueryError: it has found more.
+    """
+    if len(discovery_rows) > MAX_COLUMNS:
+        raise error_from_code(
+            "EMB0001",
+            f"the data has values for more than {MAX_COLUMNS} columns of an operator such as pivot or bag_unpack; add "
+            "an output schema to the operator, for instance : (name:string)",
+        )
+
+
 def find_discovery_rows(operator: DataDependentOperator) -> Rows | None:
     """Return the rows of the discovery query that finds an operator's columns; None if that query has not run yet."""
     return _DISCOVERY_ROWS.get({}).get(operator.offset)

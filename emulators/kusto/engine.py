@@ -16,7 +16,7 @@ import duckdb
 import orjson
 
 from emulators.kusto.caches import StatementCache
-from emulators.kusto.discovery import MAX_COLUMNS, Rows
+from emulators.kusto.discovery import MAX_COLUMNS, Rows, check_column_count
 from emulators.kusto.errors import (
     QueryError,
     execution_error,
@@ -308,7 +308,7 @@ class Engine:
         Returns:
             The translation, and the values of the placeholders in the SQL.
         """
-        discovery_options = replace(options, take_records=None, max_records=MAX_COLUMNS)
+        discovery_options = replace(options, take_records=MAX_COLUMNS + 1, max_records=MAX_COLUMNS + 1)
         found: list[Rows] = []
         while True:
             translation = await _wait_until_deadline(deadline, self._translator.translate(text, found, result_place))
@@ -319,6 +319,7 @@ class Engine:
             if known is None:
                 result = await self._execute_with_retries(text, translation, bound, discovery_options, deadline)
                 known = orjson.loads(b"[" + result.rows + b"]")
+                check_column_count(known)
                 if translation.reusable:
                     self._cache_type_discovery(translation.sql, known)
             found.append(known)

@@ -128,7 +128,12 @@ def test_result_columns_follow_the_query_parameters(endpoint: Endpoint) -> None:
         (f"{BAGS} | extend n = 1 | evaluate bag_unpack(d)", "already exists"),
         (f"{SALES} | take 1 | search 'a'", "EMB0001"),
         ("search in (duckdb_tables) 'a'", "Failed to resolve"),
-        ("range x from 1 to 2000 step 1 | evaluate pivot(x)", "limit"),
+        ("range x from 1 to 1001 step 1 | evaluate pivot(x)", "more than 1000 columns"),
+        ("range x from 1 to 2000 step 1 | evaluate pivot(x)", "more than 1000 columns"),
+        (
+            "range x from 1 to 1001 step 1 | project d = bag_pack(tostring(x), x) | evaluate bag_unpack(d)",
+            "more than 1000 columns",
+        ),
         (f"{BAGS} | mv-apply d on (evaluate bag_unpack(d))", "EMB0001"),
         (
             f"let f = (T:(s:string)) {{ T | evaluate pivot(s) }}; {SALES} | invoke f() | union ({SALES} | invoke f())",

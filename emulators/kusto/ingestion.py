@@ -7,6 +7,7 @@ already had the tag in ``ingestIfNotExists``, the file is not ingested again.
 import json
 import re
 import threading
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -113,13 +114,21 @@ def parse_ingest_command(text: str) -> IngestCommand:
         raise bad_request_error(
             "the .ingest command must have the properties format='parquet', tags and ingestIfNotExists, and no others"
         )
-    try:
-        [tag], [condition] = json.loads(properties["tags"]), json.loads(properties["ingestIfNotExists"])
-    except ValueError:
-        raise bad_request_error("tags and ingestIfNotExists must each be a JSON array with one string") from None
+    tag, condition = (_parse_array_of_one_string(properties, name) for name in ("tags", "ingestIfNotExists"))
     if tag != _TAG_PREFIX + condition:
         raise bad_request_error("the tag must be 'ingest-by:' followed by the value of ingestIfNotExists")
     return IngestCommand(Path(found["path"].replace("''", "'")), condition)
+
+
+def _parse_array_of_one_string(properties: Mapping[str, str], name: str) -> str:
+    try:
+        array = json.loads(properties[name])
+    except (ValueError, RecursionError):
+        array = None
+    match array:
+        case [str() as text]:
+            return text
+    raise bad_request_error(f"property {name} of the .ingest command must be a JSON array with one string")
 
 
 def _parse_properties(text: str) -> dict[str, str]:

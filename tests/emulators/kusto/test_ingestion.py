@@ -10,6 +10,8 @@ import pytest
 from azure.kusto.data import KustoClient, KustoConnectionStringBuilder
 from azure.kusto.data.exceptions import KustoServiceError
 
+from emulators.kusto.errors import QueryError
+from emulators.kusto.ingestion import parse_ingest_command
 from shared.backends.azure.kusto import build_ingest_command
 from tests.emulators.kusto.endpoints import Endpoint, end_process, start_emulator
 
@@ -85,3 +87,16 @@ def test_commands_other_than_ingest_and_unreadable_files_are_rejected(
     with pytest.raises(KustoServiceError):
         execute_command(endpoint, text)
     assert endpoint.query_rows("Telemetry | count") == before
+
+
+@pytest.mark.parametrize(
+    "text", ["5", "[]", "[1]", '["ingest-by:t", "u"]', '"t"', '{"t": 1}', "null", "t", "[" * 10_000]
+)
+@pytest.mark.parametrize("name", ["tags", "ingestIfNotExists"])
+def test_the_tags_of_an_ingest_command_must_be_arrays_of_one_string(name: str, text: str) -> None:
+    """``tags`` and ``ingestIfNotExists`` must each be a JSON array with one string; the error names the property."""
+    properties = {"format": "parquet", "tags": '["ingest-by:t"]', "ingestIfNotExists": '["t"]', name: text}
+    listed = ", ".join(f"{key}='{value}'" for key, value in properties.items())
+    with pytest.raises(QueryError, match=f"property {name} .* must be a JSON array with one string") as raised:
+        parse_ingest_command(f".ingest into table TelemetryRaw (h@'/x.parquet') with ({listed})")
+    assert raised.value.status == 400

@@ -141,7 +141,7 @@ def _open_database_and_tables(arguments: Arguments) -> Iterator[tuple[duckdb.Duc
             files = create_views(connection, arguments.data)
             load_tables(connection, files, arguments.memory_bytes)
             tables = tuple(file.stem for file in files)
-        create_sql_objects(connection)
+        create_sql_objects(connection, arguments.database)
         restrict_database(connection, memory_bytes=arguments.memory_bytes, threads=arguments.threads, files=files)
         yield connection, tables
     finally:

@@ -52,6 +52,7 @@ from emulators.kusto.extensions import (
     type_checks,
     windows,
 )
+from emulators.kusto.extensions.sql import quote_text
 from emulators.kusto.python_functions import register_python_functions
 from emulators.kusto.series_functions import register_series_functions
 
@@ -79,13 +80,18 @@ class Extension(Protocol):
         ...
 
 
-def create_sql_objects(connection: "duckdb.DuckDBPyConnection") -> None:
+def create_sql_objects(connection: "duckdb.DuckDBPyConnection", database: str = "Telemetry") -> None:
     """Create the functions and macros of all extensions; call this before the database is locked.
 
     All statements share one transaction, because each transaction is written to the disk. If the database is a
     file, the macros stay in it. A later start creates them again only if a macro or the version of DuckDB has changed.
+
+    Args:
+        connection: connection to the database.
+        database: name of the database, which ``current_database()`` returns.
     """
     macros = [macro for extension in EXTENSIONS for macro in extension.macros]
+    macros.append(f"CREATE OR REPLACE MACRO {environment.DATABASE_MACRO}() AS {quote_text(database)}")
     digest = _compute_macro_digest(macros)
     if _read_macro_digest(connection) == digest:
         macros = []

@@ -42,6 +42,8 @@ SUPPORTED: tuple[str, ...] = (
     "array_strcat",
     "bin_auto",
 )
+DATABASE_MACRO = "kql_current_database"
+"""Macro that returns the name of the database; it is created together with the macros of all extensions."""
 _NO_GUID = "CAST('00000000-0000-0000-0000-000000000000' AS UUID)"
 _INDEX_OF_REGEX = range(2, 6)
 
@@ -124,7 +126,7 @@ def install_extension() -> None:
     """Add this module's functions to the KQL translator library, and the ``set`` statements that ``bin_auto`` reads."""
     constants = {
         "current_cluster_endpoint": "'localhost'",
-        "current_database": "'Telemetry'",
+        "current_database": f"{DATABASE_MACRO}()",
         "current_principal": "''",
         "current_principal_details": "CAST('{{}}' AS JSON)",
         "cursor_current": "''",

@@ -1,8 +1,11 @@
 """Tests of the function ``bin_auto`` and the request properties for it."""
 
+from pathlib import Path
+
+import httpx
 import pytest
 
-from tests.emulators.kusto.endpoints import Endpoint
+from tests.emulators.kusto.endpoints import Endpoint, end_process, start_emulator
 
 
 def test_bins_of_bin_auto_have_the_requested_size_and_start(endpoint: Endpoint) -> None:
@@ -36,3 +39,20 @@ def test_array_strcat_returns_the_same_text_as_strcat_array(endpoint: Endpoint) 
     assert endpoint.query_rows("print array_strcat(dynamic([1, 'a', null]), '-')") == endpoint.query_rows(
         "print strcat_array(dynamic([1, 'a', null]), '-')"
     )
+
+
+def test_current_database_returns_the_name_of_the_database(tmp_path: Path) -> None:
+    """``current_database()`` returns the name of the database that the emulator was started with."""
+    options = ("--data", str(tmp_path), "--hub", str(tmp_path / "hub.sqlite"), "--database", "Plant's")
+    running = start_emulator(tmp_path / "log", *options)
+    try:
+        request = {"csl": "print name = current_database()", "db": "Plant's"}
+        reply = httpx.post(f"{running.url}/v2/rest/query", timeout=60, json=request).json()
+    finally:
+        end_process(running.process)
+    assert [frame["Rows"] for frame in reply if frame.get("TableKind") == "PrimaryResult"] == [[["Plant's"]]]
+
+
+def test_current_database_is_telemetry_by_default(endpoint: Endpoint) -> None:
+    """Without a stated name, the name of the database is ``Telemetry``."""
+    assert endpoint.query_rows("print current_database()") == [["Telemetry"]]

@@ -277,14 +277,15 @@ def _iterate_matching_tables(pattern: str) -> Iterator[tuple[str, ir.Query]]:
 
 
 def _read_withsource_column(node: Any) -> str:
+    column: str | None = None
     for clause in list_nodes_by_rule(node, "FindOperatorParametersWhereClause"):
         for parameter in get_child_rules(clause):
             name, _, value = parameter.getText().partition("=")
-            if name == "withsource":
-                return str(value)
-            if get_rule_name(parameter) != "FindOperatorInClause" and name != "datascope":
+            if name == "withsource" and column is None:
+                column = value
+            elif get_rule_name(parameter) != "FindOperatorInClause" and name != "datascope":
                 raise unsupported_error(f"find {parameter.getText()[:100]}", position=get_source_position(parameter))
-    return _SOURCE
+    return _SOURCE if column is None else column
 
 
 def _parse_projection(node: Any) -> tuple[Projection | None, bool]:

@@ -120,3 +120,16 @@ def test_find_returns_matching_rows_of_all_tables(
 def test_find_with_unknown_names_is_rejected(endpoint: Endpoint, query: str) -> None:
     """``find`` with an unknown column, type or table is rejected."""
     assert endpoint.query_error_code(EVENTS + query).startswith(("General_BadRequest", "BadRequest"))
+
+
+@pytest.mark.parametrize("parameters", ["foo=1", "foo=1 withsource=src", "withsource=src foo=1"])
+def test_find_with_an_unknown_parameter_is_rejected(endpoint: Endpoint, parameters: str) -> None:
+    """``find`` with an unknown parameter is rejected, also after ``withsource``; the error names the parameter."""
+    error = endpoint.query_error(f"find {parameters} in (Devices) where Model == 'B'")
+    assert "'find foo=1' is not supported" in str(error)
+
+
+def test_find_with_a_repeated_parameter_is_rejected(endpoint: Endpoint) -> None:
+    """``find`` with a second ``withsource`` is rejected."""
+    error = endpoint.query_error("find withsource=src withsource=other in (Devices) where Model == 'B'")
+    assert "'find withsource=other' is not supported" in str(error)

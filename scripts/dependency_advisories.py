@@ -1,8 +1,7 @@
 """Look up security advisories about the pinned Python and npm packages (``make check-dependencies``).
 
-The exit code is 1 if a pinned package has an advisory. Otherwise, if a source of advisories was not reachable, the last
-line of the output names the packages that were not checked. The exit code is then 0, because the machine may be
-offline, or 2 with ``--required``.
+The exit code is 1 if a pinned package has an advisory. Otherwise, if packages could not be looked up, the last line of
+the output names their sets. The exit code is then 0, because the machine may be offline, or 2 with ``--required``.
 """
 
 import json
@@ -11,7 +10,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -31,7 +30,7 @@ class AdvisoryReport:
 
     Attributes:
         name: name of the set: ``Python``, or the folder of a lock file of npm.
-        reached: True if a source of advisories replied; if False, nothing was checked.
+        reached: True if a source of advisories replied for every package; if False, some or all were not checked.
         found: one line for each advisory about a Python package, or for each npm package with advisories.
     """
 
@@ -49,24 +48,29 @@ def build_python_advisory_report() -> AdvisoryReport:
     with tempfile.TemporaryDirectory() as folder:
         canary = Path(folder) / "canary.txt"
         canary.write_text(f"{KNOWN_BAD}\n")
-        if not find_advisories(canary):
+        if not list_advisories(audit_packages(canary)):
             return AdvisoryReport("Python", reached=False)
-    return AdvisoryReport("Python", found=find_advisories(PINS))
+    checked = audit_packages(PINS)
+    is_complete = len(checked) == len(PINS.read_text().split())
+    return AdvisoryReport("Python", reached=is_complete, found=list_advisories(checked))
 
 
-def find_advisories(requirements_file: Path) -> list[str]:
-    """Return one line for each advisory that pip-audit finds for a file of pinned packages.
+def audit_packages(requirements_file: Path) -> list[dict[str, Any]]:
+    """Return the result of pip-audit for each package of a file of pinned packages that it could look up.
 
-    The list is also empty if pip-audit fails or gets no reply.
+    The list is empty if pip-audit fails or gets no reply.
     """
     command = [sys.executable, "-m", "pip_audit", "--format", "json", "--no-deps", "--disable-pip"]
     document = _parse_json(
         _run_command([*command, "--progress-spinner", "off", "--requirement", str(requirements_file)])
     )
-    found = []
-    for package in document.get("dependencies", []):
-        found += [f"{package['name']} {package['version']}: {one['id']}" for one in package.get("vulns", [])]
-    return found
+    # The result of a package that the index does not know has no list of advisories.
+    return [package for package in document.get("dependencies", []) if "vulns" in package]
+
+
+def list_advisories(packages: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return one line for each advisory in the results of :func:`audit_packages`."""
+    return [f"{package['name']} {package['version']}: {one['id']}" for package in packages for one in package["vulns"]]
 
 
 def build_npm_advisory_report(folder: str) -> AdvisoryReport:
@@ -102,13 +106,13 @@ def main(arguments: Sequence[str]) -> int:
     """Look up all packages, print the advisories and return the exit code."""
     outcomes = [build_python_advisory_report(), *(build_npm_advisory_report(folder) for folder in LOCKS)]
     for outcome in outcomes:
-        result = f"{len(outcome.found)} advisories" if outcome.reached else "NOT CHECKED"
+        result = f"{len(outcome.found)} advisories" if outcome.reached else "NOT COMPLETELY CHECKED"
         print(f"{outcome.name}: {result}", *outcome.found, sep="\n  ")  # noqa: T201  the output of the command
     unreached = [outcome.name for outcome in outcomes if not outcome.reached]
     if any(outcome.found for outcome in outcomes):
         return 1
     if unreached:
-        line = f"NO ADVISORY SOURCE REACHABLE for {', '.join(unreached)}: these packages were not checked"
+        line = f"NO ADVISORY SOURCE REACHABLE for {', '.join(unreached)}: these packages were not all checked"
         print(f"{'!' * 20} {line}", file=sys.stderr)  # noqa: T201  as above
         return 2 if "--required" in arguments else 0
     return 0

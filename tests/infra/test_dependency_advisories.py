@@ -38,11 +38,15 @@ def build_tool_substitute(bad_version_report: Any, pinned_report: Any, npm_repor
         (SKIPPED, SKIPPED, NO_NODE, ("--required",), 2, True),
         (KNOWN, CLEAN, {"message": "405 Method Not Allowed"}, ("--required",), 2, True),
         ("", "", "", ("--required",), 2, True),
+        (KNOWN, "", NO_NODE, (), 0, True),
+        (KNOWN, "", NO_NODE, ("--required",), 2, True),
+        (KNOWN, SKIPPED, NO_NODE, ("--required",), 2, True),
     ],
 )
 def test_unreachable_source_is_reported(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
     bad_version_report: Any,
     pinned_report: Any,
     npm_report: Any,
@@ -50,7 +54,10 @@ def test_unreachable_source_is_reported(
     exit_code: int,
     has_warning: bool,  # noqa: FBT001  a parameter
 ) -> None:
-    """An advisory causes exit code 1; a source that does not report a known bad version counts as unreachable."""
+    """An advisory causes exit code 1; a source that lacks a known bad version or a pin counts as unreachable."""
+    pins = tmp_path / "constraints.txt"
+    pins.write_text("requests==2.33.0\n")
+    monkeypatch.setattr(dependency_advisories, "PINS", pins)
     monkeypatch.setattr(
         dependency_advisories, "_run_command", build_tool_substitute(bad_version_report, pinned_report, npm_report)
     )

@@ -68,7 +68,7 @@ ALWAYS_READY: Final = {"http": 2, "durable": 2, "ingest": 2, "archive": 2, "live
 Azure runs at least two of each. Published: learn.microsoft.com/azure/reliability/reliability-functions."""
 
 SCHEDULE_WITHOUT_SIMULATORS: Final = "*/5 * * * * *"
-"""``BACKGROUND_SCHEDULE`` without simulators: the job that runs most often then, ``live-streams``, is due every 5 s."""
+"""``BACKGROUND_SCHEDULE`` of the templates, unless simulators send every second."""
 
 # Cosmos DB. Published: learn.microsoft.com/azure/cosmos-db/optimize-cost-reads-writes, request-units, concepts-limits.
 READ_RU: Final = (1.0, 10.0)

@@ -285,10 +285,13 @@ def compute_background_load(load: Load) -> BackgroundLoad:
         "live-streams": settings.live_schedule if load.listeners else "",
         "oauth-grants": GRANTS_SCHEDULE,
         "checkpoints": settings.checkpoint_schedule,
+        "alerts": settings.alert_schedule,
         "audit-overview": settings.audit_overview_schedule,
         "verification": settings.verify_schedule,
         "compaction": settings.compaction_schedule,
         "download-expiry": settings.download_expiry_schedule,
+        "webhooks": settings.webhook_schedule,
+        "webhook-expiry": settings.webhook_expiry_schedule,
     }
     tick = Schedule(settings.background_schedule if load.simulators else facts.SCHEDULE_WITHOUT_SIMULATORS)
     tick_seconds = tick.compute_interval(_ANY_DAY).total_seconds()

@@ -5,6 +5,7 @@ import re
 import shlex
 import subprocess
 import sys
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -13,12 +14,14 @@ from scripts.sizing import facts
 from scripts.sizing.__main__ import WRONG_OPTIONS, main
 from scripts.sizing.load import EXAMPLES, Load
 from scripts.sizing.model import compute_deployment_sizes
-from shared.oauth.grant_ending import SCHEDULE as GRANTS_SCHEDULE
+from shared.background.runner import Schedule
 from shared.settings import Settings
+from shared.wiring import Services
 
 ROOT = Path(__file__).parents[4]
 PAGE = ROOT / "docs" / "how-to" / "size-a-deployment.md"
 BICEP = ROOT / "infra" / "bicep"
+ANY_TIME = datetime(2026, 1, 5, 12, 34, 56, tzinfo=UTC)
 
 
 # The partition of connection states shrinks when a hub gets more partitions, and with it the item that is written.
@@ -81,20 +84,14 @@ def test_the_sizing_page_shows_every_example() -> None:
     assert all(f"--example {name}" in commands for name in EXAMPLES)
 
 
-def test_the_sizing_page_shows_the_schedule_of_each_background_job() -> None:
-    """The sizing page has a row for each background job, with its schedule and monthly runs."""
-    text = PAGE.read_text(encoding="utf-8")
+async def test_the_sizing_page_shows_the_schedule_of_each_background_job(tmp_path: Path) -> None:
+    """The sizing page has a row for each background job of the service, with its schedule and monthly runs."""
     runs = compute_deployment_sizes(Load(simulators=True, listeners=1)).background.runs_per_month
-    schedules = {
-        "simulators": Settings.read({}).simulator_schedule,
-        "live-streams": Settings.read({}).live_schedule,
-        "oauth-grants": GRANTS_SCHEDULE,
-        "checkpoints": Settings.read({}).checkpoint_schedule,
-        "audit-overview": Settings.read({}).audit_overview_schedule,
-        "verification": Settings.read({}).verify_schedule,
-        "compaction": Settings.read({}).compaction_schedule,
-        "download-expiry": Settings.read({}).download_expiry_schedule,
+    services = Services(Settings.read({"DATA_DIR": str(tmp_path), "WEB_PUBSUB_ENDPOINT": "https://live.example"}))
+    schedules = {job.name: job.schedule for job in services.background._iterate_jobs()}
+    await services.close()
+    rows = re.findall(r"^\| `([\w-]+)` \| `([^`]+)` \| ([\d,]+) \|", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
+    assert {name: count for name, _, count in rows} == {name: f"{count:,.0f}" for name, count in runs.items()}
+    assert {name: Schedule(text).compute_next_time(ANY_TIME) for name, text, _ in rows} == {
+        name: schedule.compute_next_time(ANY_TIME) for name, schedule in schedules.items()
     }
-    assert set(runs) == set(schedules)
-    for job, schedule in schedules.items():
-        assert f"| `{job}` | `{schedule}` | {runs[job]:,.0f} |" in text

@@ -4,6 +4,7 @@ import base64
 import json
 import threading
 from datetime import UTC, datetime
+from http.client import HTTPConnection
 from pathlib import Path
 
 import httpx
@@ -45,6 +46,28 @@ def test_the_local_webhook_receiver_verifies_and_prints_requests(
     assert statuses == [503] * 3
     assert [(request["valid"], request["body"]) for request in printed] == [(None, {}), (True, {}), (False, {"a": 1})]
     assert printed[2]["reason"] == "no signature of the request was made with the given secret"
+
+
+def test_the_local_webhook_receiver_replies_to_requests_that_it_cannot_verify(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The receiver replies to a request whose signature, secret file or length is malformed."""
+    secret = tmp_path / "secret"
+    secret.write_text(SECRET, encoding="utf-16")
+    requests = (sign_body("{}"), {**sign_body("{}"), "Webhook-Timestamp": "9" * 5_000}, {"Content-Length": "9" * 5_000})
+    statuses = []
+    with build_server("127.0.0.1", 0, secret, 200, as_json=True) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
+        thread.start()
+        for headers in requests:
+            connection = HTTPConnection("127.0.0.1", server.server_port)
+            connection.request("POST", "/", "{}", headers)
+            statuses.append(connection.getresponse().status)
+            connection.close()
+        server.shutdown()
+        thread.join()
+    assert statuses == [200, 200, 413]
+    assert [json.loads(line)["valid"] for line in capsys.readouterr().out.splitlines()] == [False, False]
 
 
 def test_printed_webhook_requests_do_not_control_the_terminal() -> None:

@@ -15,6 +15,7 @@ TOLERANCE_SECONDS = 300
 _PREFIX = "whsec_"
 _LEAST_SECRET_BYTES = 24
 """Minimum length of a secret by Standard Webhooks."""
+_MOST_TIMESTAMP_DIGITS = 20
 
 
 def verify_webhook(headers: Mapping[str, str], body: bytes | str, secret: str, *, now: float | None = None) -> Any:
@@ -39,15 +40,17 @@ def verify_webhook(headers: Mapping[str, str], body: bytes | str, secret: str, *
     key = _decode_secret(secret)
     named = {name.lower(): value for name, value in headers.items()}
     identity, sent, signatures = (_get_header(named, f"webhook-{name}") for name in ("id", "timestamp", "signature"))
-    if not sent.isascii() or not sent.isdigit():
+    # Python refuses to convert very long texts to numbers.
+    if not (sent.isascii() and sent.isdigit() and len(sent) <= _MOST_TIMESTAMP_DIGITS):
         raise WebhookError("the header webhook-timestamp is not a number of seconds")
     if abs((time.time() if now is None else now) - int(sent)) > TOLERANCE_SECONDS:
         raise WebhookError("the timestamp of the request differs from the current time by more than five minutes")
-    content = body.encode() if isinstance(body, str) else body
-    signed = b"%b.%b.%b" % (identity.encode(), sent.encode(), content)
+    content = _encode_text(body) if isinstance(body, str) else body
+    signed = b"%b.%b.%b" % (_encode_text(identity), sent.encode(), content)
     expected = base64.b64encode(hmac.digest(key, signed, hashlib.sha256))
     versions = (each.partition(",") for each in signatures.split())
-    if not any(version == "v1" and hmac.compare_digest(value.encode(), expected) for version, _, value in versions):
+    found = [_encode_text(value) for version, _, value in versions if version == "v1"]
+    if not any(hmac.compare_digest(signature, expected) for signature in found):
         raise WebhookError("no signature of the request was made with the given secret")
     return json.loads(content)
 
@@ -57,6 +60,11 @@ def _get_header(headers: Mapping[str, str], name: str) -> str:
     if not value:
         raise WebhookError(f"the request has no header {name}")
     return value
+
+
+def _encode_text(text: str) -> bytes:
+    # Frameworks decode invalid UTF-8 in headers to surrogates, which a plain `encode` refuses.
+    return text.encode(errors="surrogatepass")
 
 
 def _decode_secret(secret: str) -> bytes:

@@ -14,6 +14,7 @@ from oi.errors import WebhookError
 from oi.webhook import verify_webhook
 
 _MAX_BODY_BYTES = 1_048_576
+_MAX_LENGTH_DIGITS = 20
 _TIMEOUT_SECONDS = 30
 
 
@@ -92,7 +93,8 @@ def build_server(
 
         def do_POST(self) -> None:
             length = self.headers.get("Content-Length", "")
-            if not (length.isascii() and length.isdigit()) or int(length) > _MAX_BODY_BYTES:
+            is_number = length.isascii() and length.isdigit() and len(length) <= _MAX_LENGTH_DIGITS
+            if not is_number or int(length) > _MAX_BODY_BYTES:
                 self.close_connection = True
                 self.send_error(413)
                 return
@@ -112,6 +114,7 @@ def build_server(
 
 def _read_secret(path: Path | None) -> str:
     try:
-        return path.read_text(encoding="utf-8").strip() if path else ""
+        # The check of the signature reports a file that contains no secret, also if it is not UTF-8.
+        return path.read_text(encoding="utf-8", errors="replace").strip() if path else ""
     except OSError:
         return ""

@@ -18,6 +18,7 @@ MAX_BODY_BYTES: Final = 1_048_576
 TOLERANCE_SECONDS: Final = 300
 DEFAULT_PORT: Final = 9_000
 _PREFIX: Final = "whsec_"
+_MAX_DIGITS: Final = 20
 
 
 def describe_signature_check(headers: Mapping[str, str], body: bytes, secret: str, received_at: float) -> str:
@@ -33,16 +34,29 @@ def describe_signature_check(headers: Mapping[str, str], body: bytes, secret: st
     """
     message_id, timestamp = headers.get("webhook-id", ""), headers.get("webhook-timestamp", "")
     signatures = headers.get("webhook-signature", "").split()
-    if not (message_id and timestamp.isdecimal() and signatures):
+    if not (message_id and _is_whole_number(timestamp) and signatures):
         return "not signed: the request lacks webhook-id, webhook-timestamp or webhook-signature"
     if not secret:
         return "signature not checked: no secret is known; use --secret-file"
+    try:
+        key = b64decode(secret.removeprefix(_PREFIX), validate=True)
+    except ValueError:
+        return "signature not checked: the secret in the file is not whsec_ followed by Base64"
     if abs(received_at - int(timestamp)) > TOLERANCE_SECONDS:
         return f"signature INVALID: the message is {received_at - int(timestamp):.0f} s old"
-    content = f"{message_id}.{timestamp}.".encode() + body
-    expected = "v1," + b64encode(hmac.digest(b64decode(secret.removeprefix(_PREFIX)), content, hashlib.sha256)).decode()
-    valid = any(hmac.compare_digest(expected, signature) for signature in signatures)
+    content = _encode_text(f"{message_id}.{timestamp}.") + body
+    expected = b"v1," + b64encode(hmac.digest(key, content, hashlib.sha256))
+    valid = any(hmac.compare_digest(expected, _encode_text(signature)) for signature in signatures)
     return "signature valid" if valid else "signature INVALID: it was made with another secret or for another body"
+
+
+def _is_whole_number(text: str) -> bool:
+    """Return whether a header is a number of at most 20 ASCII digits; Python refuses to convert very long texts."""
+    return text.isascii() and text.isdigit() and len(text) <= _MAX_DIGITS
+
+
+def _encode_text(text: str) -> bytes:
+    return text.encode(errors="surrogatepass")
 
 
 def format_message(headers: Mapping[str, str], body: bytes, verdict: str) -> str:
@@ -69,13 +83,13 @@ def build_server(host: str, port: int, secret_file: Path | None, status: int) ->
 
         def do_POST(self) -> None:
             length = self.headers.get("Content-Length", "")
-            if not length.isdecimal() or int(length) > MAX_BODY_BYTES:
+            if not _is_whole_number(length) or int(length) > MAX_BODY_BYTES:
                 self.close_connection = True
                 self.send_error(413)
                 return
             body = self.rfile.read(int(length))
             headers = {name.lower(): value for name, value in self.headers.items()}
-            secret = secret_file.read_text().strip() if secret_file is not None and secret_file.exists() else ""
+            secret = _read_secret(secret_file) if secret_file is not None and secret_file.exists() else ""
             print(
                 format_message(headers, body, describe_signature_check(headers, body, secret, time.time())), flush=True
             )
@@ -87,6 +101,11 @@ def build_server(host: str, port: int, secret_file: Path | None, status: int) ->
             """Write no server log, so that only the webhook messages are printed."""
 
     return ThreadingHTTPServer((host, port), Handler)
+
+
+def _read_secret(secret_file: Path) -> str:
+    # The check of the signature reports a file that is not UTF-8.
+    return secret_file.read_text(encoding="utf-8", errors="replace").strip()
 
 
 def main(arguments: list[str] | None = None) -> None:

@@ -7,6 +7,7 @@ import argparse
 import asyncio
 import os
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 import uvloop
@@ -21,6 +22,7 @@ from shared.settings import Settings
 from shared.validation.validation_messages import reword_pydantic_error
 
 _APP = Path(__file__).parent.parent
+_LAST_PORT = 65535
 _STANDARD_OUTPUT = 1
 """File descriptor of standard output; unlike ``sys.stdout``, it can be checked after standard output was closed."""
 
@@ -71,7 +73,7 @@ def _build_parser() -> argparse.ArgumentParser:
         "from the environment variable with its name, else from local.settings.json, else the default applies.",
     )
     parser.add_argument("--host", help="address to listen on (HOST; 127.0.0.1)")
-    parser.add_argument("--port", type=int, help="port to listen on, 0 for any free one (PORT; 7071)")
+    parser.add_argument("--port", type=_parse_port, help="port to listen on, 0 for any free one (PORT; 7071)")
     parser.add_argument("--data-dir", type=Path, help="folder of all state, created if missing (DATA_DIR; .data)")
     parser.add_argument(
         "--workspace-file",
@@ -96,7 +98,7 @@ def _build_options_and_set_environment(parsed: argparse.Namespace, *, with_sign_
     settings = _read_settings()
     options = HostOptions(
         host=parsed.host or environment.get("HOST") or "127.0.0.1",
-        port=parsed.port if parsed.port is not None else _parse_port(environment.get("PORT") or "7071"),
+        port=_read_port(parsed, environment),
         data_dir=Path(parsed.data_dir or environment.get("DATA_DIR") or ".data").absolute(),
         workspace_file=Path(workspace_file).absolute() if workspace_file else None,
         app=parsed.app.absolute(),
@@ -120,7 +122,17 @@ def _read_settings() -> Settings:
         raise StartError("; ".join(rules)) from None
 
 
+def _read_port(parsed: argparse.Namespace, environment: Mapping[str, str]) -> int:
+    """Return the port of the command line, else that of the environment, else 7071."""
+    if parsed.port is not None:
+        return int(parsed.port)
+    try:
+        return _parse_port(environment.get("PORT") or "7071")
+    except argparse.ArgumentTypeError as error:
+        raise StartError(f"PORT {error}") from None
+
+
 def _parse_port(text: str) -> int:
-    if not text.isdecimal():
-        raise StartError(f"PORT must be a number from 0 to 65535, not {text!r}")
+    if not (text.isascii() and text.isdigit() and len(text) <= len(str(_LAST_PORT)) and int(text) <= _LAST_PORT):
+        raise argparse.ArgumentTypeError(f"must be a number from 0 to {_LAST_PORT}, not {text!r}")
     return int(text)

@@ -1,0 +1,33 @@
+"""Tests of the ports that the command line of the local host accepts."""
+
+import argparse
+
+import pytest
+
+from local.command import _build_parser, _read_port
+from local.errors import StartError
+
+WRONG_PORTS = ["65536", "99999", "-1", "\N{ARABIC-INDIC DIGIT ONE}", "9" * 5_000, "x"]
+
+
+@pytest.mark.parametrize("port", WRONG_PORTS)
+def test_a_port_that_does_not_exist_is_rejected(port: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """The option `--port` must be a number from 0 to 65535."""
+    with pytest.raises(SystemExit, match="2"):
+        _build_parser().parse_args([f"--port={port}"])
+    assert "argument --port: must be a number from 0 to 65535" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("port", WRONG_PORTS)
+def test_a_port_in_the_environment_that_does_not_exist_is_rejected(port: str) -> None:
+    """The environment variable PORT must be a number from 0 to 65535."""
+    with pytest.raises(StartError, match="PORT must be a number from 0 to 65535"):
+        _read_port(argparse.Namespace(port=None), {"PORT": port})
+
+
+def test_the_port_of_the_option_has_priority() -> None:
+    """The port is that of the option, else that of the environment variable, else 7071."""
+    environment = {"PORT": "65535"}
+    assert _read_port(_build_parser().parse_args(["--port", "0"]), environment) == 0
+    assert _read_port(_build_parser().parse_args([]), environment) == 65_535
+    assert _read_port(_build_parser().parse_args([]), {"PORT": ""}) == 7_071

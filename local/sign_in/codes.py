@@ -12,6 +12,8 @@ from shared.backends.embedded import durable_files
 
 LIFETIME_SECONDS = 900
 _FOLDER = "sign-in"
+_NAME_LENGTH = 64
+"""Length of the name of a code's file, which is a SHA-256 hash; names of temporary files are longer."""
 
 
 class SignInCodes:
@@ -45,7 +47,7 @@ class SignInCodes:
         """Delete expired codes, and store a new code as a file."""
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         for path in self._folder.iterdir():
-            if _read_code_file(path)[1] <= time.time():
+            if _has_expired(path):
                 path.unlink(missing_ok=True)
         path = self._folder / _hash_code(code)
         content = json.dumps({"member": member, "expiresAt": time.time() + LIFETIME_SECONDS})
@@ -83,6 +85,19 @@ def build_sign_in_link(address: str, code: str) -> str:
 
 def _hash_code(code: str) -> str:
     return hashlib.sha256(code.encode(errors="surrogatepass")).hexdigest()
+
+
+def _has_expired(path: Path) -> bool:
+    """Return whether a file belongs to an expired or damaged code, or to a process that ended while it stored one.
+
+    The temporary file of a code is incomplete while another process writes it, so its age is checked instead.
+    """
+    if len(path.name) == _NAME_LENGTH:
+        return _read_code_file(path)[1] <= time.time()
+    try:
+        return path.stat().st_mtime + LIFETIME_SECONDS <= time.time()
+    except FileNotFoundError:
+        return False
 
 
 def _read_code_file(path: Path) -> tuple[str, float]:

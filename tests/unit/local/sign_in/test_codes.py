@@ -1,11 +1,13 @@
 """Tests of the sign-in codes of the web console."""
 
 import json
+import os
 from pathlib import Path
 
 import pytest
 
 from local.sign_in.codes import build_sign_in_link, open_sign_in_codes
+from shared.backends.embedded import durable_files
 
 
 async def test_a_sign_in_code_can_be_redeemed_once(tmp_path: Path) -> None:
@@ -35,6 +37,25 @@ async def test_an_expired_or_damaged_code_is_unknown(tmp_path: Path, content: st
     await codes.create()
     assert not file.exists()
     assert await codes.redeem(code) is None
+
+
+async def test_the_file_of_a_code_that_is_being_stored_is_retained(tmp_path: Path) -> None:
+    """A new code does not delete the unfinished file of another code, which another process is still writing."""
+    await open_sign_in_codes(tmp_path).create()
+    [file] = (tmp_path / "sign-in").iterdir()
+    unfinished = durable_files.write_temporary_file(file.with_name("0" * 64), b"")
+    await open_sign_in_codes(tmp_path).create()
+    assert unfinished.exists()
+
+
+async def test_the_file_of_an_interrupted_process_is_deleted(tmp_path: Path) -> None:
+    """A new code deletes the unfinished file of a process that ended while it stored a code."""
+    await open_sign_in_codes(tmp_path).create()
+    [file] = (tmp_path / "sign-in").iterdir()
+    unfinished = durable_files.write_temporary_file(file.with_name("0" * 64), b"")
+    os.utime(unfinished, (0, 0))
+    await open_sign_in_codes(tmp_path).create()
+    assert not unfinished.exists()
 
 
 @pytest.mark.parametrize("code", ["", "unknown", "../x", "\ud800"])

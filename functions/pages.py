@@ -195,18 +195,20 @@ PAGE_DOCS = OperationDocs(
     (DocumentedReply(200, "The page.", forms={"text/html": TEXT_FORM}, headers=ETAG),), listed=False
 )
 FILE_DOCS = OperationDocs((DocumentedReply(200, "The file.", forms={"*/*": TEXT_FORM}, headers=ETAG),), listed=False)
-MOVED_DOCS = OperationDocs(
-    (DocumentedReply(302, "Redirect to the page.", headers={"Location": "Path of the page."}),), listed=False
-)
 
 
-@GROUP.endpoint("GET", "", access=Access.PUBLIC, unknown=UnknownNames.IGNORE, docs=MOVED_DOCS)
+def _build_redirect_docs(status: int) -> OperationDocs:
+    reply = DocumentedReply(status, "Redirect to the page.", headers={"Location": "Path of the page."})
+    return OperationDocs((reply,), listed=False)
+
+
+@GROUP.endpoint("GET", "", access=Access.PUBLIC, unknown=UnknownNames.IGNORE, docs=_build_redirect_docs(302))
 async def redirect_to_console(_: Call) -> Reply:
     """Redirect to the web console."""
     return Reply(302, b"", {"Location": "/console/"})
 
 
-@GROUP.endpoint("GET", "console", access=Access.PUBLIC, unknown=UnknownNames.IGNORE, docs=MOVED_DOCS)
+@GROUP.endpoint("GET", "console", access=Access.PUBLIC, unknown=UnknownNames.IGNORE, docs=_build_redirect_docs(308))
 async def redirect_to_console_with_slash(_: Call) -> Reply:
     """Redirect to the web console's address with a trailing slash."""
     return Reply(308, b"", {"Location": "/console/"})

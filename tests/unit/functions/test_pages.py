@@ -1,6 +1,9 @@
 """Tests of the security policy of the web console's files."""
 
+from typing import cast
+
 from functions import pages
+from shared.http.operations import Call
 from shared.settings import Settings
 
 
@@ -13,3 +16,11 @@ def test_the_console_may_upload_files_to_the_storage_account() -> None:
 def test_the_console_may_only_call_the_service_by_default() -> None:
     """Without other services, the console's security policy allows only requests to the service."""
     assert "connect-src 'self';" in pages._build_console_policy(Settings.read({}))
+
+
+async def test_redirects_have_the_documented_status() -> None:
+    """The documentation of a redirect to the console lists the status with which the operation replies."""
+    redirects = [each for each in pages.GROUP.operations if each.route in {"", "console"}]
+    replies = [await each.handler(cast("Call", None)) for each in redirects]
+    documented = [[reply.status for reply in each.docs.replies] for each in redirects]
+    assert documented == [[reply.status] for reply in replies] == [[302], [308]]

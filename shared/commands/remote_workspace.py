@@ -3,6 +3,7 @@
 This module is separate from ``workspace`` because that command can also change stores directly, without HTTPS.
 """
 
+import http.client
 import json
 import os
 import urllib.error
@@ -12,7 +13,7 @@ from http import HTTPStatus
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Any, Final
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 from shared.catalog.diff import CatalogPlan, ItemChange, RetainedItem
 from shared.catalog.problems import DocumentError, Problem
@@ -60,11 +61,10 @@ class RemoteWorkspace:
 
         Raises:
             DocumentError: the document has problems.
-            WorkspaceError: the service rejects the request or is unavailable.
+            WorkspaceError: the service rejects the request or is unavailable, or the reply is that of another service.
             OSError: the service cannot be reached.
         """
-        planned: dict[str, Any] = json.loads(self._send_document("POST", f"{_DOCUMENT}/plan", content, source, {}))
-        return planned
+        return _parse_plan_reply(self._send_document("POST", f"{_DOCUMENT}/plan", content, source, {}))
 
     def apply(self, content: bytes, source: Path, tag: str) -> dict[str, Any]:
         """Apply a workspace document if its plan has not changed since :meth:`plan`, and return the plan.
@@ -79,8 +79,7 @@ class RemoteWorkspace:
             WorkspaceError: the same errors as :meth:`plan`, and if the workspace has changed since the plan.
             OSError: as :meth:`plan`.
         """
-        applied: dict[str, Any] = json.loads(self._send_document("PUT", _DOCUMENT, content, source, {"If-Match": tag}))
-        return applied
+        return _parse_plan_reply(self._send_document("PUT", _DOCUMENT, content, source, {"If-Match": tag}))
 
     def export(self, media_type: str) -> bytes:
         """Return the whole workspace as a workspace document.
@@ -110,7 +109,10 @@ class RemoteWorkspace:
     def _send_with_token(self, method: str, path: str, headers: Mapping[str, str], body: bytes | None) -> bytes:
         if not self._token:
             reply = self._send_request("GET", "/workspace/api/keys/jwt", self._api_key, {}, None)
-            self._token = str(json.loads(reply)["Token"])
+            try:
+                self._token = str(json.loads(reply)["Token"])
+            except (ValueError, KeyError, TypeError):
+                raise _build_invalid_reply_error() from None
         return self._send_request(method, path, self._token, headers, body)
 
     def _send_request(
@@ -125,6 +127,9 @@ class RemoteWorkspace:
         except urllib.error.HTTPError as error:
             with error:
                 raise _error_from_http_reply(error) from None
+        except (http.client.HTTPException, ValueError):
+            # For example a reply that is not HTTP, a host name that is too long, or a token with a line break.
+            raise _build_invalid_reply_error() from None
 
 
 def read_api_key(key_file: Path | None) -> str:
@@ -134,13 +139,18 @@ def read_api_key(key_file: Path | None) -> str:
         key_file: the file; None for the file that ``OI_KEY_FILE`` names, else the key in ``OI_KEY``.
 
     Raises:
-        WorkspaceError: INVALID ``INVALID_REQUEST`` if there is no key.
+        WorkspaceError: INVALID ``INVALID_REQUEST`` if there is no key, or the key is not printable ASCII.
         OSError: if the file cannot be read.
     """
     path = key_file or (Path(os.environ["OI_KEY_FILE"]) if os.environ.get("OI_KEY_FILE") else None)
-    api_key = (path.read_text(encoding="utf-8") if path else os.environ.get("OI_KEY", "")).strip()
+    # Bytes that are not UTF-8 become characters that no key contains.
+    content = path.read_text(encoding="utf-8-sig", errors="replace") if path else os.environ.get("OI_KEY", "")
+    api_key = content.strip()
     if not api_key:
         detail = "Set OI_KEY to an API key, or name a file that contains one with --key-file or OI_KEY_FILE."
+        raise WorkspaceError(Kind.INVALID, "INVALID_REQUEST", detail)
+    if not (api_key.isascii() and api_key.isprintable()):
+        detail = f"The API key in {path or 'OI_KEY'} must be one line of printable ASCII; a file must be UTF-8."
         raise WorkspaceError(Kind.INVALID, "INVALID_REQUEST", detail)
     return api_key
 
@@ -154,13 +164,48 @@ def plan_from_json(planned: Mapping[str, Any]) -> CatalogPlan:
     return CatalogPlan(tuple(changes), tuple(kept))
 
 
+def _parse_plan_reply(reply: bytes) -> dict[str, Any]:
+    """Parse the reply with a plan, and check that it has all parts of a plan.
+
+    Raises:
+        WorkspaceError: UNAVAILABLE ``REPLY_INVALID`` if the reply is not that of the service.
+    """
+    try:
+        planned: dict[str, Any] = json.loads(reply)
+        plan_from_json(planned)
+        is_complete = "planTag" in planned and all({"field", "message"} <= set(each) for each in planned["warnings"])
+    except (ValueError, KeyError, TypeError):
+        raise _build_invalid_reply_error() from None
+    if not is_complete:
+        raise _build_invalid_reply_error()
+    return planned
+
+
+def _build_invalid_reply_error() -> WorkspaceError:
+    detail = "The reply is not that of a workspace service; check `--url`."
+    return WorkspaceError(Kind.UNAVAILABLE, "REPLY_INVALID", detail)
+
+
 def _check_url(url: str) -> None:
-    parts = urlsplit(url)
+    parts = _split_url(url)
     if not parts.hostname or parts.scheme not in ("http", "https") or parts.username is not None:
         raise WorkspaceError(Kind.INVALID, "INVALID_REQUEST", "`--url` must be an https URL without a user name.")
     if parts.scheme == "http" and not _is_loopback_host(parts.hostname):
         detail = "`--url` must use https, because an API key is sent; http is accepted for this machine only."
         raise WorkspaceError(Kind.INVALID, "INVALID_REQUEST", detail)
+
+
+def _split_url(url: str) -> SplitResult:
+    detail = "`--url` must be a valid https URL of ASCII characters without spaces; a port must be from 1 to 65535."
+    error = WorkspaceError(Kind.INVALID, "INVALID_REQUEST", detail)
+    try:
+        parts = urlsplit(url)
+        is_valid = parts.port != 0 and url.isascii() and url.isprintable() and " " not in url
+    except ValueError:
+        raise error from None
+    if not is_valid:
+        raise error
+    return parts
 
 
 def _is_loopback_host(host: str) -> bool:
@@ -175,7 +220,7 @@ def _error_from_http_reply(error: urllib.error.HTTPError) -> WorkspaceError:
     try:
         problem: dict[str, Any] = json.loads(error.read())
         code, detail = str(problem["code"]), str(problem["detail"])
-    except (ValueError, KeyError, TypeError):
+    except (http.client.HTTPException, ValueError, KeyError, TypeError):
         problem, code, detail = {}, "HTTP_STATUS", f"the service replied {error.code} {error.reason}"
     kind = Kind.UNAVAILABLE if error.code in _UNAVAILABLE else Kind.INVALID
     known = {"errors": problem["errors"]} if "errors" in problem else {}

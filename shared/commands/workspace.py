@@ -178,7 +178,11 @@ def _run_over_https(options: argparse.Namespace) -> int:
     from shared.catalog.problems import DocumentError  # noqa: PLC0415  avoids slow imports for --help
     from shared.commands import remote_workspace  # noqa: PLC0415  as above
 
-    workspace = remote_workspace.RemoteWorkspace(options.url, remote_workspace.read_api_key(options.key_file))
+    try:
+        workspace = remote_workspace.RemoteWorkspace(options.url, remote_workspace.read_api_key(options.key_file))
+    except WorkspaceError as error:
+        print(f"{error.code}: {error.detail}", file=sys.stderr)
+        return FAILED
     if options.verb == "export":
         sys.stdout.write(workspace.export(f"application/{options.format}").decode())
         return DONE

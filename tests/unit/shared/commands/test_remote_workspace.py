@@ -1,11 +1,17 @@
 """Tests of the client with which the workspace command changes a running service."""
 
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 
 from shared.commands.remote_workspace import RemoteWorkspace, plan_from_json, read_api_key
 from shared.errors import WorkspaceError
+
+_TOKEN = b'{"Token": "token"}'
+_NOT_HTTP = b"SSH-2.0-server\r\n"
 
 
 @pytest.mark.parametrize(
@@ -20,6 +26,11 @@ from shared.errors import WorkspaceError
         ("https://user@plant.example", False),
         ("ftp://plant.example", False),
         ("plant.example", False),
+        ("https://[::1", False),
+        ("https://localhost:abc", False),
+        ("https://localhost:65536", False),
+        ("https://plant.example/a b", False),
+        ("https://plant.example/\N{LATIN SMALL LETTER E WITH ACUTE}", False),
     ],
 )
 def test_the_api_key_is_sent_only_encrypted_or_to_this_machine(url: str, *, is_allowed: bool) -> None:
@@ -44,6 +55,97 @@ def test_the_key_is_read_from_a_file_or_the_environment(tmp_path: Path, monkeypa
     monkeypatch.setenv("OI_KEY_FILE", str(tmp_path / "variable"))
     assert read_api_key(None) == "from-variable-file"
     assert read_api_key(tmp_path / "option") == "from-option-file"
+
+
+@pytest.mark.parametrize("content", ["oik_a\noik_b", "oik_\N{LATIN SMALL LETTER E WITH ACUTE}", "oik_\ufeff"])
+def test_a_malformed_key_is_rejected(content: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An API key that is not one line of printable ASCII is rejected, and the error does not contain it."""
+    file = tmp_path / "key"
+    monkeypatch.setenv("OI_KEY", content)
+    for encoding in ("utf-8", "utf-16"):
+        file.write_text(content, encoding=encoding)
+        for path in (file, None):
+            with pytest.raises(WorkspaceError, match="printable ASCII") as caught:
+                read_api_key(path)
+            assert "oik_" not in caught.value.detail
+
+
+def test_a_key_file_may_begin_with_a_byte_order_mark(tmp_path: Path) -> None:
+    """The file of an API key may begin with the byte order mark of UTF-8, which some editors write."""
+    file = tmp_path / "key"
+    file.write_text("oik_a\n", encoding="utf-8-sig")
+    assert read_api_key(file) == "oik_a"
+
+
+def test_a_key_file_that_is_not_utf_8_is_rejected(tmp_path: Path) -> None:
+    """A key file in UTF-16, as PowerShell writes it, is rejected with an error that names the encoding."""
+    file = tmp_path / "key"
+    file.write_text("oik_a", encoding="utf-16")
+    with pytest.raises(WorkspaceError, match="must be UTF-8"):
+        read_api_key(file)
+
+
+class _FixedReply(BaseHTTPRequestHandler):
+    """Handler that replies to all requests with ``content``, and to requests for a token with ``token``."""
+
+    content: ClassVar[bytes]
+    token: ClassVar[bytes]
+
+    def do_GET(self) -> None:
+        """Reply to a request for a token."""
+        self._reply(self.token)
+
+    def do_POST(self) -> None:
+        """Reply to a request for a plan."""
+        self.rfile.read(int(self.headers["Content-Length"]))
+        self._reply(self.content)
+
+    def do_PUT(self) -> None:
+        """Reply to a request that applies a document."""
+        self.do_POST()
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002  the name of the base class
+        """Write no log."""
+
+    def _reply(self, content: bytes) -> None:
+        if content == _NOT_HTTP:
+            self.wfile.write(content)
+            return
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(content)))
+        self.end_headers()
+        self.wfile.write(content)
+
+
+@pytest.mark.parametrize(
+    ("token", "content"),
+    [
+        (b"<html>", b""),
+        (b"[]", b""),
+        (b"{}", b""),
+        (_NOT_HTTP, b""),
+        (b'{"Token": "a\\nb"}', b""),
+        (_TOKEN, b"<html>"),
+        (_TOKEN, b"[]"),
+        (_TOKEN, b"{}"),
+        (_TOKEN, b'{"changes": [], "kept": [], "planTag": "a"}'),
+        (_TOKEN, b'{"changes": [], "kept": [], "planTag": "a", "warnings": [{}]}'),
+        (_TOKEN, _NOT_HTTP),
+    ],
+)
+def test_a_reply_that_is_not_the_services_is_reported(token: bytes, content: bytes) -> None:
+    """A reply that the service never sends, such as the page of a proxy, is reported with the option to check."""
+    handler = type("Handler", (_FixedReply,), {"token": token, "content": content})
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
+        thread.start()
+        workspace = RemoteWorkspace(f"http://127.0.0.1:{server.server_port}", "key")
+        with pytest.raises(WorkspaceError, match="check `--url`"):
+            workspace.plan(b"", Path("w.yaml"))
+        with pytest.raises(WorkspaceError, match="check `--url`"):
+            workspace.apply(b"", Path("w.yaml"), "tag")
+        server.shutdown()
+        thread.join()
 
 
 def test_items_that_a_plan_retains_are_read_as_conflicts() -> None:

@@ -50,9 +50,12 @@ class RootSignature:
             protected, unprotected, payload, signature = message.value
         except (cbor2.CBORError, AttributeError, TypeError, ValueError):
             raise NoteError("the signature over the Merkle root of the checkpoint is damaged") from None
+        has_valid_parts = (
+            isinstance(protected, bytes) and isinstance(signature, bytes) and len(signature) == 2 * COORDINATE_BYTES
+        )
         found = cls(protected, signature)
         # Comparing with the encoding rejects every other form: other tags, trailing bytes, longer integers.
-        if unprotected or payload is not None or found.encode() != content:
+        if not has_valid_parts or unprotected or payload is not None or found.encode() != content:
             raise NoteError("the signature over the Merkle root of the checkpoint is damaged")
         return found
 

@@ -29,10 +29,12 @@ def test_the_cose_encoding_is_deterministic() -> None:
         *(b"", b"\0", SIGNATURE.encode() + b"\0", SIGNATURE.encode()[:-1], b"\xd1" + SIGNATURE.encode()[1:]),
         *(SIGNATURE.encode_inclusion_receipt(1, 0, []), cbor2.dumps(cbor2.CBORTag(18, [HEADER, {}, b"", b""]))),
         *(cbor2.dumps(cbor2.CBORTag(18, 5)), cbor2.dumps(cbor2.CBORTag(18, [1, 2, 3]))),
+        *(cbor2.dumps(cbor2.CBORTag(18, [HEADER, {}, None, each])) for each in (5, "1" * 64, b"\1" * 63, b"")),
+        cbor2.dumps(cbor2.CBORTag(18, [5, {}, None, b"\1" * 64])),
     ],
 )
 def test_content_that_is_not_a_root_signature_is_rejected(content: bytes) -> None:
-    """Damaged content, another CBOR tag, or an attached payload or proof is rejected as a root signature."""
+    """Content with another type or length of a part, another CBOR tag, or an attached payload or proof is rejected."""
     with pytest.raises(NoteError):
         RootSignature.parse(content)
 

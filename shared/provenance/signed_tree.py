@@ -46,11 +46,11 @@ class SignedTree:
         """Parse the bytes of :meth:`to_working_state`; return None for damaged bytes or those of an earlier version."""
         try:
             members = json.loads(state)
-            before = CompactRange(int(members["size"]), [bytes.fromhex(node) for node in members["nodes"]])
+            before = CompactRange(members["size"], [bytes.fromhex(node) for node in members["nodes"]])
             last = bytes.fromhex(members["last"]).hex()
-        except (ValueError, KeyError, TypeError):
+        except (ValueError, KeyError, TypeError, RecursionError):
             return None
-        return cls(before, last) if before.is_valid() else None
+        return cls(before, last) if type(before.size) is int and before.is_valid() else None
 
 
 async def extend_signed_tree(

@@ -48,7 +48,11 @@ async def test_a_stored_tree_is_restored(ledger: Ledger) -> None:
 
 @pytest.mark.parametrize(
     "state",
-    [b"", b"{}", b"[]", b'{"size": 1, "nodes": [], "last": "00"}', b'{"size": 0, "nodes": [], "last": "x"}'],
+    [
+        *(b"", b"{}", b"[]", b'{"size": 1, "nodes": [], "last": "00"}', b'{"size": 0, "nodes": [], "last": "x"}'),
+        *(b"[" * 100_000, b'{"size": "0", "nodes": [], "last": ""}', b'{"size": 1e400, "nodes": [], "last": ""}'),
+        b'{"size": -1, "nodes": ["%b"], "last": "00"}' % (b"00" * 32),
+    ],
 )
 def test_a_damaged_state_gives_no_tree(state: bytes) -> None:
     """A damaged state gives no tree, so that the tree is computed again."""

@@ -1,6 +1,5 @@
 """MCP tools that call an operation of the HTTP API, through the same request pipeline as an HTTP request."""
 
-import json
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -11,9 +10,17 @@ from shared.errors import FieldError, build_invalid_fields_error, invalid
 from shared.http.messages import Reply, Request
 from shared.http.operations import NoBody, NoQuery, Operation
 from shared.http.unknown_names import IGNORED
-from shared.mcp_server.capabilities import MAX_RESULT_CHARACTERS, Run, Schema, Tool, ToolResult, build_too_large_error
+from shared.interpreter import pause_garbage_collection
+from shared.mcp_server.capabilities import (
+    MAX_RESULT_BYTES,
+    MAX_RESULT_CHARACTERS,
+    Run,
+    Schema,
+    Tool,
+    ToolResult,
+    build_too_large_error,
+)
 from shared.openapi.schemas import build_schema_with_definitions, list_parameters
-from shared.runtime import LARGE
 from shared.text_formats.large_json import parse_json_in_slices
 from shared.text_formats.serialisation import serialise_json
 from shared.wiring import services
@@ -262,12 +269,17 @@ async def parse_tool_result(body: bytes) -> Any:
     Raises:
         WorkspaceError: TOO_LARGE ``RESULT_TOO_LARGE`` if the body exceeds the maximum size of a result.
     """
+    if len(body) > MAX_RESULT_BYTES:
+        raise build_too_large_error()
+    with pause_garbage_collection(len(body)):
+        return await services().runtime.run_in_thread_if_large(len(body), _parse_tool_result, body)
+
+
+def _parse_tool_result(body: bytes) -> Any:
     text = body.decode()
     if len(text) > MAX_RESULT_CHARACTERS:
         raise build_too_large_error()
-    if len(text) < LARGE:
-        return json.loads(text)
-    return await services().runtime.run_in_thread(parse_json_in_slices, text)
+    return parse_json_in_slices(text)
 
 
 def _to_query_pairs(values: Mapping[str, Any], types: Mapping[str, str]) -> list[tuple[str, str]]:

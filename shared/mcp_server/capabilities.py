@@ -18,6 +18,9 @@ type Schema = Mapping[str, Any]
 MAX_RESULT_CHARACTERS: Final = 4 * 1024 * 1024
 """Maximum characters of a tool's result, which is sent twice (as text and as an object); no assistant reads more."""
 
+MAX_RESULT_BYTES: Final = 4 * MAX_RESULT_CHARACTERS
+"""Maximum size in bytes of a tool's result, because a character has at most four bytes in UTF-8."""
+
 
 @dataclass(frozen=True, slots=True)
 class ToolResult:

@@ -10,6 +10,7 @@ This module is separate from ``functions.mcp``, because the SDK loads slowly: on
 import asyncio
 import json
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import partial
 from http import HTTPStatus
 from typing import Any, Final
 
@@ -28,6 +29,7 @@ from shared.mcp_server.capabilities import (
     MAX_RESULT_CHARACTERS,
     Capabilities,
     Prompt,
+    Resource,
     Tool,
     ToolResult,
     add_next_call_advice,
@@ -37,10 +39,11 @@ from shared.mcp_server.capabilities import (
     to_error_result,
 )
 from shared.mcp_server.prompts import DEFAULTS
+from shared.mcp_server.reply_contents import ReplyContents, build_object_placeholder
 from shared.observability import logs
 from shared.observability.logs import request_id
 from shared.runtime import Runtime
-from shared.text_formats.serialisation import serialise_json
+from shared.text_formats.serialisation import serialise_in_parts, serialise_json
 from shared.text_formats.strict_json import parse_body
 from shared.validation.names import find_nearest_names
 
@@ -49,8 +52,8 @@ NAME: Final = "industrial-data-workspace"
 VERSION: Final = "1.0.0"
 PAGE_SIZE: Final = 200
 """Maximum number of list items in one reply."""
-_TOOL_CHARACTERS: Final = 1_000
-"""Assumed size of a tool in a list; decides whether the tools of a page are built in a worker thread."""
+_ITEM_CHARACTERS: Final = 1_000
+"""Assumed size of a list item; decides whether the tools or resources of a page are built in a worker thread."""
 
 _DETAILS_OF_EMPTY_REPLIES: Final = {406: "The header Accept must list `application/json` and `text/event-stream`."}
 """Property ``detail`` of the problem document for an error reply of the transport without a body, by HTTP status."""
@@ -78,8 +81,9 @@ async def handle_request(
         runtime: clock, randomness and threads.
     """
     host_origins = [f"{scheme}://{host}" for host in hosts for scheme in ("http", "https")]
+    contents = ReplyContents(runtime=runtime)
     manager = StreamableHTTPSessionManager(
-        ProtocolSession(capabilities, runtime=runtime).build_server(),
+        ProtocolSession(capabilities, contents, runtime=runtime).build_server(),
         json_response=True,
         stateless=True,
         security_settings=TransportSecuritySettings(
@@ -92,6 +96,7 @@ async def handle_request(
     async with manager.run():
         await manager.handle_request(_build_asgi_scope(request), _build_receive_function(body), collector.send)
     reply = _to_problem_reply(collector.build_reply())
+    reply.body = await contents.insert_into(reply.body)
     return _add_parse_error(reply, parse_error) if parse_error else reply
 
 
@@ -179,11 +184,13 @@ class ProtocolSession:
 
     Args:
         capabilities: capabilities of the caller.
+        contents: receives the contents of the reply, which get placeholders in the results for the SDK.
         runtime: clock, randomness and threads.
     """
 
-    def __init__(self, capabilities: Capabilities, *, runtime: Runtime) -> None:
+    def __init__(self, capabilities: Capabilities, contents: ReplyContents, *, runtime: Runtime) -> None:
         self._capabilities = capabilities
+        self._contents = contents
         self._runtime = runtime
 
     def build_server(self) -> Server[Any]:
@@ -204,7 +211,7 @@ class ProtocolSession:
 
     async def _list_tools(self, _: Any, params: types.PaginatedRequestParams | None) -> types.ListToolsResult:
         page, cursor = _select_page(list(self._capabilities.tools.values()), params)
-        tools = await self._runtime.run_in_thread_if_large(len(page) * _TOOL_CHARACTERS, _build_tools, page)
+        tools = await self._runtime.run_in_thread_if_large(len(page) * _ITEM_CHARACTERS, _build_tools, page)
         return types.ListToolsResult(tools=tools, next_cursor=cursor)
 
     async def _call_tool(self, _: Any, params: types.CallToolRequestParams) -> types.CallToolResult:
@@ -216,18 +223,15 @@ class ProtocolSession:
         found = build()
         started = self._runtime.monotonic()
         result = await _run_tool(found, params.arguments or {})
-        text_content = json.dumps(result.content, ensure_ascii=False)
-        if len(text_content) > MAX_RESULT_CHARACTERS:
-            result = to_error_result(build_too_large_error())
-            text_content = json.dumps(result.content, ensure_ascii=False)
-        if result.is_error:
-            result = add_next_call_advice(result, found, self._capabilities.tools.keys())
-            text_content = json.dumps(result.content, ensure_ascii=False)
-        self._log_call(found.name, started, failed=result.is_error)
-        text = types.TextContent(type="text", text=text_content)
-        if result.is_error:
-            return types.CallToolResult(content=[text], is_error=True)
-        return types.CallToolResult(content=[text], structured_content=dict(result.content))
+        serialise = partial(_serialise_result, tool=found, tool_names=self._capabilities.tools.keys())
+        # The size of a result is only known after its serialisation.
+        text, is_error = await self._runtime.run_in_thread_if_large(MAX_RESULT_CHARACTERS, serialise, result)
+        self._log_call(found.name, started, failed=is_error)
+        placeholder = self._contents.add(text)
+        content = types.TextContent(type="text", text=placeholder)
+        if is_error:
+            return types.CallToolResult(content=[content], is_error=True)
+        return types.CallToolResult(content=[content], structured_content=build_object_placeholder(placeholder))
 
     def _log_call(self, tool: str, started: float, *, failed: bool) -> None:
         took = round((self._runtime.monotonic() - started) * 1000, 2)
@@ -235,16 +239,8 @@ class ProtocolSession:
 
     async def _list_resources(self, _: Any, params: types.PaginatedRequestParams | None) -> types.ListResourcesResult:
         page, cursor = _select_page(list(self._capabilities.resources.values()), params)
-        resources = [
-            types.Resource(
-                uri=item.uri,
-                name=item.name,
-                title=item.title,
-                description=item.description,
-                mime_type="application/json",
-            )
-            for item in (build() for build in page)
-        ]
+        size = len(page) * _ITEM_CHARACTERS
+        resources = await self._runtime.run_in_thread_if_large(size, _build_resources, page)
         return types.ListResourcesResult(resources=resources, next_cursor=cursor)
 
     async def _list_resource_templates(
@@ -268,9 +264,8 @@ class ProtocolSession:
             nearest = await self._suggest_nearest_names(uri, self._capabilities.resources)
             message = f"The resource {uri!r} does not exist.{nearest} Call resources/list for all resources."
             raise MCPError(types.INVALID_PARAMS, message, {"uri": uri})
-        found = build()
-        text = json.dumps(found.content, ensure_ascii=False)
-        content = types.TextResourceContents(uri=found.uri, mime_type="application/json", text=text)
+        text = await self._runtime.run_in_thread_if_large(MAX_RESULT_CHARACTERS, _build_resource_text, build)
+        content = types.TextResourceContents(uri=uri, mime_type="application/json", text=self._contents.add(text))
         return types.ReadResourceResult(contents=[content])
 
     async def _list_prompts(self, _: Any, params: types.PaginatedRequestParams | None) -> types.ListPromptsResult:
@@ -311,8 +306,38 @@ async def _run_tool(tool: Tool, arguments: Mapping[str, Any]) -> ToolResult:
         return to_error_result(_INTERNAL_ERROR)
 
 
+def _serialise_result(result: ToolResult, tool: Tool, tool_names: Collection[str]) -> tuple[str, bool]:
+    """Return the JSON text of a tool's result, and whether it is an error.
+
+    An error gets advice for the next call. A result of over ``MAX_RESULT_CHARACTERS`` is replaced by an error.
+    """
+    if result.is_error:
+        result = add_next_call_advice(result, tool, tool_names)
+    parts, size = [], 0
+    for part in serialise_in_parts(dict(result.content)):
+        parts.append(part.decode())
+        size += len(parts[-1])
+        if size > MAX_RESULT_CHARACTERS:
+            return _serialise_result(to_error_result(build_too_large_error()), tool, tool_names)
+    return "".join(parts), result.is_error
+
+
+def _build_resource_text(build: Callable[[], Resource]) -> str:
+    return b"".join(serialise_in_parts(dict(build().content))).decode()
+
+
 def _build_tools(builders: Iterable[Callable[[], Tool]]) -> list[types.Tool]:
     return [_to_sdk_tool(build()) for build in builders]
+
+
+def _build_resources(builders: Iterable[Callable[[], Resource]]) -> list[types.Resource]:
+    return [_to_sdk_resource(build()) for build in builders]
+
+
+def _to_sdk_resource(item: Resource) -> types.Resource:
+    return types.Resource(
+        uri=item.uri, name=item.name, title=item.title, description=item.description, mime_type="application/json"
+    )
 
 
 def _to_sdk_tool(tool: Tool) -> types.Tool:

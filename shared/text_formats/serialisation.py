@@ -22,6 +22,8 @@ _OPTIONS: Final = orjson.OPT_UTC_Z | orjson.OPT_NON_STR_KEYS
 _MAX_VALUES_PER_CALL: Final = 10_000
 """Maximum number of values that are serialised in one call; every 16 characters of a text count as one more value."""
 _CHARACTERS_PER_VALUE: Final = 16
+_CHARACTERS_PER_CALL: Final = _MAX_VALUES_PER_CALL * _CHARACTERS_PER_VALUE
+"""Maximum number of characters of a text that are serialised in one call."""
 _ROWS_PER_CALL: Final = 250
 """Number of rows that are serialised in one call if the whole result is short."""
 _SHORT_RESULT: Final = 256 * 1024
@@ -83,7 +85,7 @@ def _serialise_elements(elements: Iterable[Any]) -> Iterator[bytes]:
         yield separator
         separator = b","
         if len(group) == 1:
-            yield from _serialise_value(group[0])
+            yield from serialise_in_parts(group[0])
         else:
             yield serialise_json(group)[1:-1]
 
@@ -103,8 +105,11 @@ def _group_elements(elements: Iterable[Any]) -> Iterator[list[Any]]:
         yield group
 
 
-def _serialise_value(value: Any) -> Iterator[bytes]:
-    if not isinstance(value, dict | list) or _count_values(value) <= _MAX_VALUES_PER_CALL:
+def serialise_in_parts(value: Any) -> Iterator[bytes]:
+    """Serialise a JSON value as :func:`serialise_json` does, but in several calls; yield the parts of its JSON text."""
+    if isinstance(value, str) and len(value) > _CHARACTERS_PER_CALL:
+        yield from _serialise_text(value)
+    elif not isinstance(value, dict | list) or _count_values(value) <= _MAX_VALUES_PER_CALL:
         yield serialise_json(value)
     elif isinstance(value, list):
         yield b"["
@@ -114,8 +119,15 @@ def _serialise_value(value: Any) -> Iterator[bytes]:
         yield b"{"
         for number, (name, member) in enumerate(value.items()):
             yield b"%b%b:" % (b"," if number else b"", serialise_json(name))
-            yield from _serialise_value(member)
+            yield from serialise_in_parts(member)
         yield b"}"
+
+
+def _serialise_text(text: str) -> Iterator[bytes]:
+    yield b'"'
+    for start in range(0, len(text), _CHARACTERS_PER_CALL):
+        yield serialise_json(text[start : start + _CHARACTERS_PER_CALL])[1:-1]
+    yield b'"'
 
 
 def to_json_text(value: Any) -> str:

@@ -9,7 +9,7 @@ from typing import Any, Final
 from unittest.mock import patch
 
 import shared.runtime
-from functions import mcp_tools, query_reply
+from functions import query_reply
 from shared.alerts import scheduler
 from shared.audit_bundles import chain_section
 from shared.backends.azure import cosmos_alerts, cosmos_catalog, cosmos_webhooks
@@ -21,7 +21,7 @@ from shared.imports import archive_writer
 from shared.live_stream import publishing, replay
 from shared.warm_queries import columns
 
-COPIES: Final = (document_service, graphql_service, mcp_tools, query_reply, service)
+COPIES: Final = (document_service, graphql_service, query_reply, service)
 """Modules that copy a limit when they are imported.
 
 They are imported before the first world: a world with small limits would otherwise change them for all later worlds of

@@ -2,35 +2,70 @@
 
 import asyncio
 import json
+from collections.abc import Mapping
 from typing import Any
 
+import mcp_types as types
 import pytest
 
 from shared.http.messages import Reply, Request
-from shared.mcp_server.capabilities import Capabilities
-from shared.mcp_server.transport import handle_request
+from shared.mcp_server.capabilities import MAX_RESULT_CHARACTERS, Capabilities, Resource, Tool, ToolResult
+from shared.mcp_server.reply_contents import ReplyContents
+from shared.mcp_server.transport import ProtocolSession, handle_request
 from shared.runtime import SYSTEM_RUNTIME
+from shared.text_formats.large_json import LongInteger
 
 _BOTH = "application/json, text/event-stream"
 _METADATA = "io.modelcontextprotocol"
+_NO_CAPABILITIES = Capabilities("ann", {}, {}, ())
+_URI = "workspace://warm-queries/rows"
+_CONTENTS: tuple[dict[str, Any], ...] = (
+    {},
+    {"rows": [{"number": number, "none": None, "text": 'ü "x" \\'} for number in range(20_000)]},
+    {"long": LongInteger(2**80)},
+)
+_VERSIONS = ("2025-06-18", "2025-11-25", "2026-07-28")
 
 
-async def send_listen_request(accept: str = _BOTH, **parameters: Any) -> Reply:
-    """Send the request ``subscriptions/listen`` of the revision 2026-07-28, and return the reply."""
-    version = "2026-07-28"
+async def send_request(
+    method: str,
+    parameters: Mapping[str, Any],
+    *,
+    version: str = "2026-07-28",
+    accept: str = _BOTH,
+    headers: Mapping[str, str] | None = None,
+    capabilities: Capabilities = _NO_CAPABILITIES,
+) -> Reply:
+    """Send a request of the Model Context Protocol, and return the reply."""
     metadata = {f"{_METADATA}/protocolVersion": version, f"{_METADATA}/clientCapabilities": {}}
-    method = "subscriptions/listen"
     body = {"jsonrpc": "2.0", "id": 1, "method": method, "params": {"_meta": metadata, **parameters}}
-    headers = {
+    all_headers = {
         "host": "127.0.0.1:7071",
         "content-type": "application/json",
         "accept": accept,
         "mcp-protocol-version": version,
         "mcp-method": method,
+        **(headers or {}),
     }
-    request = Request("POST", "/oi-api/mcp", "", headers, json.dumps(body).encode())
-    replying = handle_request(request, Capabilities("ann", {}, {}, ()), ["127.0.0.1:*"], runtime=SYSTEM_RUNTIME)
+    request = Request("POST", "/oi-api/mcp", "", all_headers, json.dumps(body).encode())
+    replying = handle_request(request, capabilities, ["127.0.0.1:*"], runtime=SYSTEM_RUNTIME)
     return await asyncio.wait_for(replying, 30)
+
+
+async def send_listen_request(accept: str = _BOTH, **parameters: Any) -> Reply:
+    """Send the request ``subscriptions/listen`` of the revision 2026-07-28, and return the reply."""
+    return await send_request("subscriptions/listen", parameters, accept=accept)
+
+
+def build_capabilities(content: Mapping[str, Any], *, is_error: bool = False) -> Capabilities:
+    """Return capabilities with a tool and a resource that have this content."""
+
+    async def run(_: Mapping[str, Any]) -> ToolResult:
+        return ToolResult(content, is_error)
+
+    tool = Tool("read", "Read", "Read rows.", {"type": "object", "properties": {}}, {"type": "object"}, run)
+    resource = Resource(_URI, "rows", "Rows", "All rows.", content)
+    return Capabilities("ann", {"read": lambda: tool}, {_URI: lambda: resource}, ())
 
 
 @pytest.mark.parametrize(
@@ -52,3 +87,65 @@ async def test_an_error_of_the_transport_without_a_body_has_a_detail(accept: str
     reply = await send_listen_request(accept, notifications={})
     detail = "The header Accept must list `application/json` and `text/event-stream`."
     assert (reply.status, json.loads(reply.body).get("detail")) == (406, detail)
+
+
+@pytest.mark.parametrize("version", _VERSIONS)
+@pytest.mark.parametrize("content", _CONTENTS, ids=["empty", "large", "long-integer"])
+async def test_a_tool_result_is_sent_as_text_and_as_an_object(content: dict[str, Any], version: str) -> None:
+    """The reply to a tool call contains the result's exact values twice: as JSON text, and as structured content."""
+    reply = await send_request(
+        "tools/call",
+        {"name": "read", "arguments": {}},
+        version=version,
+        headers={"mcp-name": "read"},
+        capabilities=build_capabilities(content),
+    )
+    result = json.loads(reply.body)["result"]
+    assert result["structuredContent"] == json.loads(result["content"][0]["text"]) == content
+    assert not result.get("isError")
+
+
+@pytest.mark.parametrize("version", _VERSIONS)
+@pytest.mark.parametrize("content", _CONTENTS, ids=["empty", "large", "long-integer"])
+async def test_a_resource_is_sent_as_text(content: dict[str, Any], version: str) -> None:
+    """The reply with a resource contains its exact values as JSON text."""
+    reply = await send_request(
+        "resources/read",
+        {"uri": _URI},
+        version=version,
+        headers={"mcp-name": _URI},
+        capabilities=build_capabilities(content),
+    )
+    [read] = json.loads(reply.body)["result"]["contents"]
+    assert (read["uri"], json.loads(read["text"])) == (_URI, content)
+
+
+@pytest.mark.parametrize("is_error", [False, True], ids=["result", "error"])
+async def test_the_sdk_gets_no_large_content(*, is_error: bool) -> None:
+    """The SDK, which works on the event loop, gets a short placeholder for a large result, error or resource."""
+    capabilities = build_capabilities(_CONTENTS[1], is_error=is_error)
+    server = ProtocolSession(capabilities, ReplyContents(runtime=SYSTEM_RUNTIME), runtime=SYSTEM_RUNTIME).build_server()
+    calls = {
+        "tools/call": types.CallToolRequestParams(name="read"),
+        "resources/read": types.ReadResourceRequestParams(uri=_URI),
+    }
+    for method, parameters in calls.items():
+        entry: Any = server.get_request_handler(method)
+        result = await entry.handler(None, parameters)
+        assert len(result.model_dump_json()) < 1_000
+
+
+@pytest.mark.parametrize("is_error", [False, True], ids=["result", "error"])
+async def test_a_too_large_result_is_replaced_by_an_error(*, is_error: bool) -> None:
+    """A result, or an error, of more than 4 MiB is replaced by an error with advice for the next call."""
+    content = {"text": "ü" * (MAX_RESULT_CHARACTERS - len('{"text":""}'))}
+    call = {"name": "read", "arguments": {}}
+    for text, is_too_large in ((content["text"], is_error), (content["text"] + "x", True)):
+        capabilities = build_capabilities({"text": text}, is_error=is_error)
+        reply = await send_request("tools/call", call, headers={"mcp-name": "read"}, capabilities=capabilities)
+        result = json.loads(reply.body)["result"]
+        problem = json.loads(result["content"][0]["text"])
+        assert (result.get("isError", False), problem.get("code")) == (
+            (True, "RESULT_TOO_LARGE") if is_too_large else (False, None)
+        )
+        assert ("nextCall" in problem) is is_too_large

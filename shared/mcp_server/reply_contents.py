@@ -1,0 +1,55 @@
+"""Large contents of MCP replies, which placeholders replace while the MCP SDK builds the reply.
+
+The SDK copies, validates and serialises each result on the event loop, which a large result would block.
+
+This module is separate from ``transport`` because it does not depend on the MCP SDK.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from shared.runtime import Runtime
+from shared.text_formats.serialisation import serialise_in_parts
+
+
+class ReplyContents:
+    """JSON texts for one MCP reply, and the placeholders that the SDK gets instead of them.
+
+    Args:
+        runtime: randomness and threads.
+    """
+
+    def __init__(self, *, runtime: Runtime) -> None:
+        self._runtime = runtime
+        self._texts: dict[str, str] = {}
+
+    def add(self, json_text: str) -> str:
+        """Add the JSON text of an object to the reply; return its placeholder, which stands for it as a string."""
+        placeholder = self._runtime.new_id()
+        self._texts[placeholder] = json_text
+        return placeholder
+
+    async def insert_into(self, body: bytes) -> bytes:
+        """Return the body of a reply with the JSON texts in the place of their placeholders.
+
+        A string with a placeholder becomes a string with the JSON text, and an object of
+        :func:`build_object_placeholder` becomes the JSON object itself.
+
+        Args:
+            body: JSON without spaces.
+        """
+        size = sum(map(len, self._texts.values()))
+        return await self._runtime.run_in_thread_if_large(size, _replace_placeholders, body, self._texts)
+
+
+def build_object_placeholder(placeholder: str) -> dict[str, Any]:
+    """Build the object that stands for the JSON object whose text has this placeholder."""
+    return {placeholder: True}
+
+
+def _replace_placeholders(body: bytes, texts: Mapping[str, str]) -> bytes:
+    for placeholder, text in texts.items():
+        string = b'"%b"' % placeholder.encode()
+        body = body.replace(b"{%b:true}" % string, text.encode())
+        body = body.replace(string, b"".join(serialise_in_parts(text)))
+    return body

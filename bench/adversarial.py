@@ -15,6 +15,9 @@ KQL_LENGTH: Final = 65_000
 DEEP: Final = 20_000
 
 _AD_HOC: Final = "/oi-api/warm-queries"
+_AD_HOC_TOOL: Final = "run_adhoc_query"
+_AMENDMENTS: Final = "/oi-api/provenance/amendments"
+_MCP_PATH: Final = "/oi-api/mcp"
 _GRAPHQL: Final = "/v1/bench/graphql"
 
 
@@ -48,6 +51,7 @@ def build_attacks() -> tuple[Attack, ...]:
         *build_graphql_attacks(),
         *build_header_attacks(),
         *build_read_attacks(),
+        *build_mcp_attacks(),
     )
 
 
@@ -77,7 +81,7 @@ def build_kql_attacks() -> list[Attack]:
             Attack(f"ad-hoc-{name}", "POST", _AD_HOC, _to_json({"query": kql})),
             Attack(f"time-range-{name}", "POST", _AD_HOC, _to_json({"query": kql, "timeRange": "P1D"})),
             Attack(f"put-{name}", "PUT", "/oi-api/warm-queries/hostile", _to_json(put)),
-            Attack(f"mcp-{name}", "POST", "/oi-api/mcp", _build_tool_call("execute_ad_hoc", {"query": kql}), _MCP),
+            Attack(f"mcp-{name}", "POST", _MCP_PATH, _build_tool_call(_AD_HOC_TOOL, {"query": kql}), _MCP),
         ]
     return found
 
@@ -98,7 +102,7 @@ def build_nesting_attacks() -> list[Attack]:
     found = [Attack(f"deep-{name}", "POST", _AD_HOC, _to_json({"query": kql})) for name, kql in texts.items()]
     found += [
         Attack("deep-body", "POST", "/oi-api/telemetry/line", b"[" * (MIB - 1), must_be_rejected=True),
-        Attack("deep-mcp", "POST", "/oi-api/mcp", b'{"a":' * 100_000, _MCP, must_be_rejected=True),
+        Attack("deep-mcp", "POST", _MCP_PATH, b'{"a":' * 100_000, _MCP, must_be_rejected=True),
         Attack("deep-graphql", "POST", _GRAPHQL, _to_json({"query": "{" + "workspace{" * 2_000})),
         Attack("deep-graphql-list", "POST", _GRAPHQL, _to_json({"query": "{a(b:" + "[" * 4_900})),
         Attack("deep-variables", "POST", _GRAPHQL, b'{"query":"{workspace{id}}","variables":{"a":%b}}' % deep.encode()),
@@ -128,7 +132,7 @@ def build_body_attacks() -> list[Attack]:
                 f"event-{name}", "POST", "/oi-api/provenance/events", f'{given},"AfterState":{{"v":{whole}}}}}'.encode()
             ),
             Attack(f"graphql-{name}", "POST", _GRAPHQL, _build_graphql_body(whole)),
-            Attack(f"mcp-{name}", "POST", "/oi-api/mcp", _build_raw_tool_call(whole), _MCP),
+            Attack(f"mcp-{name}", "POST", _MCP_PATH, _build_raw_tool_call(whole), _MCP),
         ]
     messages = [{"messageId": f"m{number}", "value": number, "text": "x" * 1_900} for number in range(500)]
     return [
@@ -218,6 +222,42 @@ def build_read_attacks() -> list[Attack]:
             "/oi-api/provenance/amendments/chain?scopeKey=line&entityId=p",
             headers={"Accept": "text/html"},
         ),
+    ]
+
+
+def build_mcp_attacks() -> list[Attack]:
+    """Build MCP requests with the largest possible results, and the requests that store what they read."""
+    amendment = {
+        "ScopeKey": "line",
+        "EntityType": "Pump",
+        "EntityID": "p",
+        "OriginalRecord": {},
+        "ChangedFields": ["v"],
+        "ReasonCategory": "other",
+        "ReasonText": "large",
+    }
+    values = _repeat_value(_VALUES["members"], MIB - 4 * KIB)
+    body = f'{_to_json(amendment)[:-1].decode()},"AmendedRecord":{{"v":{values}}}}}'.encode()
+    definition = {"name": "Large", "surface": "hall", "kql": "print '" + '"' * 65_000 + "'"}
+    rows = "range x from 1 to 10000 step 1 | extend a = strrep('\"', {0}), d = dynamic([1,2,3]), t = now()"
+    tools: dict[str, tuple[str, dict[str, object]]] = {
+        "rows": (_AD_HOC_TOOL, {"query": rows.format(100), "limit": 10_000}),
+        "large-rows": (_AD_HOC_TOOL, {"query": rows.format(1_000), "limit": 10_000}),
+        "long-text": (_AD_HOC_TOOL, {"query": f"{rows.format(100)} | summarize strcat_array(make_list(a), '')"}),
+        # Each amendment has about 0.8 MiB.
+        "pending-decisions": ("list_pending_decisions", {"limit": 4}),
+        "all-pending-decisions": ("list_pending_decisions", {"limit": 1_000}),
+        "amendments": ("list_amendments", {"scopeKey": "line", "limit": 4}),
+    }
+    read = {"jsonrpc": "2.0", "id": 1, "method": "resources/read", "params": {"uri": "workspace://warm-queries/large"}}
+    return [
+        *(Attack(f"amendment-{number}", "POST", _AMENDMENTS, body) for number in range(6)),
+        Attack("put-large", "PUT", f"{_AD_HOC}/large", _to_json(definition)),
+        *(
+            Attack(f"mcp-result-{name}", "POST", _MCP_PATH, _build_tool_call(tool, arguments), _MCP)
+            for name, (tool, arguments) in tools.items()
+        ),
+        Attack("mcp-result-resource", "POST", _MCP_PATH, _to_json(read), _MCP),
     ]
 
 

@@ -9,13 +9,14 @@ This module is separate from ``mcp`` because it is imported only at the first MC
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from functools import cache, partial
-from typing import Any, TypedDict
+from typing import Any, Final, TypedDict
 
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field, StrictInt, StrictStr
 
 from functions.audit_overview import PageQuery, encode_pending_amendments_cursor, parse_pending_amendments_cursor
 from functions.mcp_arguments import add_argument_descriptions
 from functions.mcp_queries import build_unknown_name_error
+from functions.mcp_tools import parse_tool_result
 from functions.reply_docs.connections import ConnectionSignal
 from functions.reply_docs.provenance_events import Amendment
 from shared.auth.principals import Principal
@@ -24,10 +25,10 @@ from shared.catalog.administration import build_connection_not_found_error
 from shared.catalog.models import ConnectionType, StoredWarmQuery, WarmQuery
 from shared.catalog.snapshot import Catalog
 from shared.http.validation import validate_with_model
-from shared.mcp_server.capabilities import Resource, Tool, ToolResult
+from shared.mcp_server.capabilities import MAX_RESULT_BYTES, Resource, Tool, ToolResult, build_too_large_error
 from shared.openapi.schemas import build_schema_with_definitions
 from shared.provenance.overview import DEFAULT_LIMIT, MAX_LIMIT
-from shared.provenance.records import parse_record
+from shared.provenance.queries import measure_json_size
 from shared.telemetry.connection_status import describe_statistics
 from shared.telemetry.ports import ConnectionState
 from shared.wiring import services
@@ -74,6 +75,8 @@ class Surfaces(TypedDict):
     surfaces: list[SurfaceDescription]
 
 
+_ITEM_CHARACTERS: Final = 200
+"""Assumed size of an item of the catalog in a result; decides whether a worker thread builds the result."""
 _NO_ARGUMENTS: Mapping[str, Any] = {"type": "object", "properties": {}, "additionalProperties": False}
 
 
@@ -100,7 +103,10 @@ def build_catalog_tools(principal: Principal, catalog: Catalog) -> Sequence[Tool
         return ()
 
     async def list_connections(_: Mapping[str, Any]) -> ToolResult:
-        return ToolResult({"connections": await _list_connections(catalog)})
+        states = await services().telemetry.connection_states.load_states()
+        size = len(catalog.connections) * _ITEM_CHARACTERS
+        connections = await services().runtime.run_in_thread_if_large(size, _list_connections, catalog, states)
+        return ToolResult({"connections": connections})
 
     async def describe_connection(arguments: Mapping[str, Any]) -> ToolResult:
         lookup = validate_with_model(DescribeArguments, arguments).lookup
@@ -109,7 +115,9 @@ def build_catalog_tools(principal: Principal, catalog: Catalog) -> Sequence[Tool
         return ToolResult(await _describe_connection(catalog, lookup))
 
     async def list_surfaces(_: Mapping[str, Any]) -> ToolResult:
-        return ToolResult({"surfaces": _list_surfaces(catalog)})
+        size = (len(catalog.surfaces) + len(catalog.queries)) * _ITEM_CHARACTERS
+        surfaces = await services().runtime.run_in_thread_if_large(size, _list_surfaces, catalog)
+        return ToolResult({"surfaces": surfaces})
 
     return (
         Tool(
@@ -171,8 +179,7 @@ def build_catalog_resources(principal: Principal, catalog: Catalog) -> dict[str,
     }
 
 
-async def _list_connections(catalog: Catalog) -> list[dict[str, Any]]:
-    states = await services().telemetry.connection_states.load_states()
+def _list_connections(catalog: Catalog, states: Mapping[str, ConnectionState]) -> list[dict[str, Any]]:
     return [_connection_to_json(catalog, lookup, states.get(lookup)) for lookup in sorted(catalog.connections)]
 
 
@@ -259,10 +266,11 @@ def build_pending_decision_tools(principal: Principal, catalog: Catalog, *, has_
     async def list_decisions(arguments: Mapping[str, Any]) -> ToolResult:
         values = {name: value for name, value in arguments.items() if value is not None}
         parsed = validate_with_model(PendingDecisionsArguments, values)
-        may_read = AccessRight.CATALOG_READ in principal.rights and parsed.cursor is None
-        return ToolResult(
-            {"drafts": _list_draft_queries(catalog) if may_read else [], **await _list_pending_amendments(parsed)}
-        )
+        drafts: list[DraftQuery] = []
+        if AccessRight.CATALOG_READ in principal.rights and parsed.cursor is None:
+            size = len(catalog.queries) * _ITEM_CHARACTERS
+            drafts = await services().runtime.run_in_thread_if_large(size, _list_draft_queries, catalog)
+        return ToolResult({"drafts": drafts, **await _list_pending_amendments(parsed)})
 
     return (
         Tool(
@@ -291,5 +299,7 @@ async def _list_pending_amendments(arguments: PendingDecisionsArguments) -> dict
     page = await services().provenance.overview.list_pending_amendments(
         parse_pending_amendments_cursor(arguments.cursor), arguments.limit
     )
-    records = [parse_record(record.canonical, record.hash) for record in page.result.records]
+    if sum(map(measure_json_size, page.result.records)) > MAX_RESULT_BYTES:
+        raise build_too_large_error()
+    records = await parse_tool_result(await services().runtime.run_in_thread(page.result.to_json_array))
     return {"amendments": records, "cursor": encode_pending_amendments_cursor(page)}

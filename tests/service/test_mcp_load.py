@@ -10,6 +10,7 @@ import pytest
 import yaml
 
 from tests.service.local_service import Service, query_rows
+from tests.service.test_amendments import create_amendment
 
 ADDRESS = "/oi-api/mcp"
 QUERIES = 250
@@ -29,6 +30,7 @@ def service_with_many_queries(tmp_path_factory: pytest.TempPathFactory) -> Itera
         "workspace": {"id": "plant-t", "name": "Large plant"},
         "tier": "enterprise",
         "limits": {"requestsPerMinute": 5000, "concurrent": 500},
+        "policies": {"provenance": {"requireApproval": True}},
         "team": [{"id": "admin@t", "name": "Administrator", "role": "Admin"}],
         "connections": [],
         "surfaces": [{"lookup": "hall", "name": "Hall"}],
@@ -105,6 +107,22 @@ def test_a_tool_result_over_4_mib_is_replaced_by_an_error(service_with_many_quer
     assert json.loads(result["content"][0]["text"])["code"] == "RESULT_TOO_LARGE"
     fewer = call_method(caller, "tools/call", name="run_adhoc_query", arguments={"query": LARGE, "limit": 10})["result"]
     assert len(fewer["structuredContent"]["results"]) == 10
+
+
+def test_a_page_of_pending_amendments_over_4_mib_is_replaced_by_an_error(service_with_many_queries: Service) -> None:
+    """Pending amendments of over 4 MiB give an error; a smaller page has the records that the REST route returns."""
+    caller = service_with_many_queries.create_client("admin@t")
+    for _ in range(20):
+        assert create_amendment(caller, "line", OriginalRecord={"text": "x" * 900_000}).status_code == 201
+    name = "list_pending_decisions"
+    for limit in (5, 20):
+        large = call_method(caller, "tools/call", name=name, arguments={"limit": limit})["result"]
+        assert (large["isError"], json.loads(large["content"][0]["text"])["code"]) == (True, "RESULT_TOO_LARGE")
+    page = call_method(caller, "tools/call", name=name, arguments={"limit": 4})["result"]["structuredContent"]
+    assert page["amendments"] == caller.get("/oi-api/provenance/pending?limit=4").json()["amendments"]
+    following = {"limit": 4, "cursor": page["cursor"]}
+    rest = call_method(caller, "tools/call", name=name, arguments=following)["result"]["structuredContent"]
+    assert [one["RecordID"] for one in rest["amendments"]] == [f"{number:012}" for number in range(5, 9)]
 
 
 def test_a_tool_call_counts_as_one_request_and_is_logged(service_with_many_queries: Service) -> None:

@@ -40,3 +40,8 @@ async def test_a_too_large_reply_is_rejected_before_it_is_parsed(monkeypatch: py
     with pytest.raises(WorkspaceError) as refusal:
         await parse_tool_result(b"{" + body)
     assert refusal.value.code == "RESULT_TOO_LARGE"
+    # This is no UTF-8: a body that is certainly too large is not even decoded.
+    monkeypatch.setattr(mcp_tools, "MAX_RESULT_BYTES", len(body))
+    with pytest.raises(WorkspaceError) as refusal:
+        await parse_tool_result(body + b"\xff")
+    assert refusal.value.code == "RESULT_TOO_LARGE"

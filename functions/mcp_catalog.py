@@ -11,12 +11,12 @@ from datetime import datetime
 from functools import cache, partial
 from typing import Any, Final, TypedDict
 
+import orjson
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field, StrictInt, StrictStr
 
 from functions.audit_overview import PageQuery, encode_pending_amendments_cursor, parse_pending_amendments_cursor
 from functions.mcp_arguments import add_argument_descriptions
 from functions.mcp_queries import build_unknown_name_error
-from functions.mcp_tools import parse_tool_result
 from functions.reply_docs.connections import ConnectionSignal
 from functions.reply_docs.provenance_events import Amendment
 from shared.auth.principals import Principal
@@ -301,5 +301,5 @@ async def _list_pending_amendments(arguments: PendingDecisionsArguments) -> dict
     )
     if sum(map(measure_json_size, page.result.records)) > MAX_RESULT_BYTES:
         raise build_too_large_error()
-    records = await parse_tool_result(await services().runtime.run_in_thread(page.result.to_json_array))
-    return {"amendments": records, "cursor": encode_pending_amendments_cursor(page)}
+    records = await services().runtime.run_in_thread(page.result.to_json_array)
+    return {"amendments": orjson.Fragment(records), "cursor": encode_pending_amendments_cursor(page)}

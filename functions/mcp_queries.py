@@ -13,7 +13,7 @@ from typing import Annotated, Any, Final, TypedDict
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictStr
 
 from functions.mcp_arguments import MESSAGES, QUERY_ARGUMENTS, ROWS, add_argument_descriptions, build_argument_schema
-from functions.mcp_tools import build_output_schema, parse_tool_result
+from functions.mcp_tools import build_output_schema
 from functions.query_reply import build_query_reply
 from functions.warm_queries import ExecuteQuery, Limit
 from shared.auth.principals import Principal
@@ -30,7 +30,7 @@ from shared.mcp_server.capabilities import MAX_RESULT_CHARACTERS, Run, Schema, T
 from shared.openapi.schemas import build_schema_with_definitions
 from shared.validation.names import find_nearest_names
 from shared.warm_queries.ports import EngineQuery
-from shared.warm_queries.results import QueryResult, to_row_objects
+from shared.warm_queries.results import to_row_objects
 from shared.warm_queries.service import DEFAULT_LIMIT
 from shared.wiring import services
 
@@ -198,7 +198,8 @@ async def _run_query(
             raise
         approved = _NAMES.map_queries_by_tool_name(await services().catalog.current()).values()
         raise await build_unknown_name_error(error, lookup, [query.lookup for query in approved]) from None
-    return ToolResult(await _result_to_json(run))
+    reply = await build_query_reply(Request("POST", "", "", {}, b""), run)
+    return ToolResult(json_text=reply.body)
 
 
 async def build_unknown_name_error(error: WorkspaceError, lookup: str, known_names: Iterable[str]) -> WorkspaceError:
@@ -206,12 +207,6 @@ async def build_unknown_name_error(error: WorkspaceError, lookup: str, known_nam
     nearest = await services().runtime.run_in_thread(find_nearest_names, lookup, list(known_names))
     detail = f"{error.detail} The nearest are {', '.join(nearest)}." if nearest else error.detail
     return WorkspaceError(error.kind, error.code, detail, nearest=nearest)
-
-
-async def _result_to_json(result: QueryResult) -> dict[str, Any]:
-    reply = await build_query_reply(Request("POST", "", "", {}, b""), result)
-    content: dict[str, Any] = await parse_tool_result(reply.body)
-    return content
 
 
 def _remove_null_arguments(arguments: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,19 +1,20 @@
 """MCP tools that call an operation of the HTTP API, through the same request pipeline as an HTTP request."""
 
+import json
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 from urllib.parse import urlencode
+
+import orjson
 
 from functions.mcp_arguments import ROWS, add_argument_descriptions
 from shared.errors import FieldError, build_invalid_fields_error, invalid
 from shared.http.messages import Reply, Request
 from shared.http.operations import NoBody, NoQuery, Operation
 from shared.http.unknown_names import IGNORED
-from shared.interpreter import pause_garbage_collection
 from shared.mcp_server.capabilities import (
     MAX_RESULT_BYTES,
-    MAX_RESULT_CHARACTERS,
     Run,
     Schema,
     Tool,
@@ -21,7 +22,6 @@ from shared.mcp_server.capabilities import (
     build_too_large_error,
 )
 from shared.openapi.schemas import build_schema_with_definitions, list_parameters
-from shared.text_formats.large_json import parse_json_in_slices
 from shared.text_formats.serialisation import serialise_json
 from shared.wiring import services
 
@@ -247,39 +247,27 @@ async def _call_route(
     """Send a request to an operation and return its reply as the result of a tool.
 
     If the request is rejected, the result is the problem document.
+
+    Raises:
+        WorkspaceError: TOO_LARGE ``RESULT_TOO_LARGE`` if the reply is an array that exceeds the maximum size of a
+            result.
     """
     headers = {"content-type": "application/json", "accept": "application/json"}
     reply = await send(Request(operation.method, f"/{operation.route}", urlencode(query), headers, body))
-    content = await parse_tool_result(reply.body)
     if reply.status >= 400:  # noqa: PLR2004  the first status of errors
-        return ToolResult(content, is_error=True)
-    if isinstance(content, list):
-        headers = {name.lower(): value for name, value in reply.headers.items()}
-        content = {
-            _RECORDS: content,
-            "hasMore": headers.get("x-provenance-has-more") == "true",
-            "ignored": headers[IGNORED].split(", ") if IGNORED in headers else [],
-        }
+        problem = await services().runtime.run_in_thread_if_large(len(reply.body), json.loads, reply.body)
+        return ToolResult(problem, is_error=True)
+    if not reply.body.startswith(b"["):
+        return ToolResult(json_text=reply.body)
+    if len(reply.body) > MAX_RESULT_BYTES:
+        raise build_too_large_error()
+    headers = {name.lower(): value for name, value in reply.headers.items()}
+    content = {
+        _RECORDS: orjson.Fragment(reply.body),
+        "hasMore": headers.get("x-provenance-has-more") == "true",
+        "ignored": headers[IGNORED].split(", ") if IGNORED in headers else [],
+    }
     return ToolResult(content)
-
-
-async def parse_tool_result(body: bytes) -> Any:
-    """Parse the JSON body of a reply for the result of an MCP tool; parse a large body in a worker thread.
-
-    Raises:
-        WorkspaceError: TOO_LARGE ``RESULT_TOO_LARGE`` if the body exceeds the maximum size of a result.
-    """
-    if len(body) > MAX_RESULT_BYTES:
-        raise build_too_large_error()
-    with pause_garbage_collection(len(body)):
-        return await services().runtime.run_in_thread_if_large(len(body), _parse_tool_result, body)
-
-
-def _parse_tool_result(body: bytes) -> Any:
-    text = body.decode()
-    if len(text) > MAX_RESULT_CHARACTERS:
-        raise build_too_large_error()
-    return parse_json_in_slices(text)
 
 
 def _to_query_pairs(values: Mapping[str, Any], types: Mapping[str, str]) -> list[tuple[str, str]]:

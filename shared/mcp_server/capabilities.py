@@ -27,12 +27,15 @@ class ToolResult:
     """Result of an MCP tool call.
 
     Attributes:
-        content: JSON object: the structured content, or the problem document of an error.
+        content: JSON object: the structured content, or the problem document of an error. A large property may be an
+            ``orjson.Fragment`` with its JSON text.
         is_error: True if the tool failed; the model sees the error and may retry.
+        json_text: structured content as JSON text in UTF-8; empty if ``content`` contains it.
     """
 
-    content: Mapping[str, Any]
+    content: Mapping[str, Any] = field(default_factory=dict)
     is_error: bool = False
+    json_text: bytes = b""
 
 
 type Run = Callable[[Mapping[str, Any]], Awaitable[ToolResult]]

@@ -26,6 +26,7 @@ from shared.http.messages import JSON, Reply, Request
 from shared.http.problems import build_problem_reply
 from shared.http.unknown_names import build_unknown_arguments_error
 from shared.mcp_server.capabilities import (
+    MAX_RESULT_BYTES,
     MAX_RESULT_CHARACTERS,
     Capabilities,
     Prompt,
@@ -313,13 +314,23 @@ def _serialise_result(result: ToolResult, tool: Tool, tool_names: Collection[str
     """
     if result.is_error:
         result = add_next_call_advice(result, tool, tool_names)
+    text = _to_json_text(result)
+    if text is None:
+        return _serialise_result(to_error_result(build_too_large_error()), tool, tool_names)
+    return text, result.is_error
+
+
+def _to_json_text(result: ToolResult) -> str | None:
+    """Return the JSON text of a tool's result; None if it has more than ``MAX_RESULT_CHARACTERS``."""
     parts, size = [], 0
-    for part in serialise_in_parts(dict(result.content)):
+    for part in (result.json_text,) if result.json_text else serialise_in_parts(dict(result.content)):
+        if len(part) > MAX_RESULT_BYTES:
+            return None
         parts.append(part.decode())
         size += len(parts[-1])
         if size > MAX_RESULT_CHARACTERS:
-            return _serialise_result(to_error_result(build_too_large_error()), tool, tool_names)
-    return "".join(parts), result.is_error
+            return None
+    return "".join(parts)
 
 
 def _build_resource_text(build: Callable[[], Resource]) -> str:

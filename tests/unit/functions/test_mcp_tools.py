@@ -1,15 +1,15 @@
 """Tests of the MCP tools that call routes."""
 
-import json
-
 import pytest
 
 from functions import GROUPS, mcp_tools
-from functions.mcp_tools import ROUTE_TOOLS, parse_tool_result
+from functions.mcp_tools import ROUTE_TOOLS, build_route_tools
 from shared.errors import WorkspaceError
+from shared.http.messages import Reply, Request
 from shared.mcp_server.capabilities import Tool, ToolResult, add_next_call_advice
 from shared.openapi.error_codes import ERROR_CODES
 from shared.openapi.operation_errors import OWN_CODES
+from shared.text_formats.serialisation import serialise_json
 
 OPERATIONS = {operation.name for group in GROUPS for operation in group.operations}
 TEMPORARY = {"THROTTLED", "CHECKPOINT_NOT_FOUND"}
@@ -32,16 +32,32 @@ def test_only_temporary_errors_advise_to_repeat_the_call() -> None:
         assert " again later" not in content["nextCall"], code
 
 
-async def test_a_too_large_reply_is_rejected_before_it_is_parsed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A reply with more characters than a tool's result can have is rejected although it is not parsed."""
-    body = json.dumps({"rows": ["ü"]}, ensure_ascii=False).encode()
-    monkeypatch.setattr(mcp_tools, "MAX_RESULT_CHARACTERS", len(body.decode()))
-    assert await parse_tool_result(body) == {"rows": ["ü"]}
+async def call_list_amendments(body: bytes) -> ToolResult:
+    """Call the tool ``list_amendments``, whose operation replies with this body; return the result."""
+
+    async def send(_: Request) -> Reply:
+        return Reply(200, body, {"X-Provenance-Has-More": "true"})
+
+    [operation] = [one for group in GROUPS for one in group.operations if one.name == "query_scope_amendments"]
+    [tool] = build_route_tools({operation.name: operation}, send)
+    return await tool.run({"scopeKey": "line"})
+
+
+async def test_an_array_becomes_the_property_records() -> None:
+    """A reply that is an array becomes the property `records` of the result, with its exact text."""
+    result = await call_list_amendments(b'[{"n":1e2}]')
+    assert serialise_json(result.content) == b'{"records":[{"n":1e2}],"hasMore":true,"ignored":[]}'
+
+
+async def test_an_object_is_the_result() -> None:
+    """A reply that is an object is the result, with its exact text."""
+    assert (await call_list_amendments(b'{"n":1e2}')).json_text == b'{"n":1e2}'
+
+
+async def test_a_too_large_array_is_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A reply with an array of more bytes than a tool's result can have is rejected."""
+    monkeypatch.setattr(mcp_tools, "MAX_RESULT_BYTES", 4)
+    assert not (await call_list_amendments(b"[12]")).is_error
     with pytest.raises(WorkspaceError) as refusal:
-        await parse_tool_result(b"{" + body)
-    assert refusal.value.code == "RESULT_TOO_LARGE"
-    # This is no UTF-8: a body that is certainly too large is not even decoded.
-    monkeypatch.setattr(mcp_tools, "MAX_RESULT_BYTES", len(body))
-    with pytest.raises(WorkspaceError) as refusal:
-        await parse_tool_result(body + b"\xff")
+        await call_list_amendments(b"[123]")
     assert refusal.value.code == "RESULT_TOO_LARGE"

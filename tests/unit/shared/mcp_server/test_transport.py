@@ -9,7 +9,14 @@ import mcp_types as types
 import pytest
 
 from shared.http.messages import Reply, Request
-from shared.mcp_server.capabilities import MAX_RESULT_CHARACTERS, Capabilities, Resource, Tool, ToolResult
+from shared.mcp_server.capabilities import (
+    MAX_RESULT_BYTES,
+    MAX_RESULT_CHARACTERS,
+    Capabilities,
+    Resource,
+    Tool,
+    ToolResult,
+)
 from shared.mcp_server.reply_contents import ReplyContents
 from shared.mcp_server.transport import ProtocolSession, handle_request
 from shared.runtime import SYSTEM_RUNTIME
@@ -133,6 +140,30 @@ async def test_the_sdk_gets_no_large_content(*, is_error: bool) -> None:
         entry: Any = server.get_request_handler(method)
         result = await entry.handler(None, parameters)
         assert len(result.model_dump_json()) < 1_000
+
+
+@pytest.mark.parametrize(
+    ("text", "is_too_large"),
+    [
+        (b'{"n":1e2}', False),
+        (b'"%b"' % (b"x" * (MAX_RESULT_CHARACTERS - 2)), False),
+        (b'"%b"' % (b"x" * (MAX_RESULT_CHARACTERS - 1)), True),
+        (b"\xff" * (MAX_RESULT_BYTES + 1), True),
+    ],
+    ids=["small", "largest", "too-large", "too-large-to-decode"],
+)
+async def test_json_text_of_a_result_is_sent_unchanged(text: bytes, *, is_too_large: bool) -> None:
+    """A result that is already JSON text is sent unchanged, unless it is too large."""
+
+    async def run(_: Mapping[str, Any]) -> ToolResult:
+        return ToolResult(json_text=text)
+
+    tool = Tool("read", "Read", "Read rows.", {"type": "object", "properties": {}}, {"type": "object"}, run)
+    capabilities = Capabilities("ann", {"read": lambda: tool}, {}, ())
+    call = {"name": "read", "arguments": {}}
+    reply = await send_request("tools/call", call, headers={"mcp-name": "read"}, capabilities=capabilities)
+    assert (b"RESULT_TOO_LARGE" in reply.body) is is_too_large
+    assert (b'"structuredContent":' + text in reply.body) is not is_too_large
 
 
 @pytest.mark.parametrize("is_error", [False, True], ids=["result", "error"])

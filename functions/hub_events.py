@@ -19,6 +19,7 @@ from azure.functions.meta import Datum
 
 from shared.telemetry.json_text import parse
 from shared.telemetry.models import HubEvent
+from shared.text_formats.large_json import long_integer_to_int
 
 IOT_HUB_DEVICE = "iothub-connection-device-id"
 """IoT Hub's system property for the device id."""
@@ -140,8 +141,8 @@ def read_hub_events(events: Sequence[func.EventHubEvent]) -> list[HubEvent]:
             _read_sequence_numbers(places),
             _read_enqueued_times(places),
             _convert_properties(properties),
-            [place.get(IOT_HUB_DEVICE) or "" for place in places],
-            [place.get("PartitionKey") or "" for place in places],
+            _read_texts(places, IOT_HUB_DEVICE),
+            _read_texts(places, "PartitionKey"),
         )
     )
 
@@ -156,6 +157,15 @@ def read_partition_keys(events: Sequence[func.EventHubEvent]) -> frozenset[str] 
     datum = events.metadata.get("PartitionKeyArray")
     keys = getattr(getattr(datum, "value", None), "string", None)
     return frozenset(keys) if keys is not None and len(keys) == len(events) else None
+
+
+def _read_texts(event_metadata: Sequence[Mapping[str, Any]], name: str) -> list[str]:
+    """Return a text from the metadata of each event; it is empty if the value is missing or not a text.
+
+    A sender can add annotations of any type and with any name to an event.
+    """
+    values = [place.get(name) for place in event_metadata]
+    return [value if isinstance(value, str) else "" for value in values]
 
 
 def _read_sequence_numbers(event_metadata: Sequence[Mapping[str, Any]]) -> list[int]:
@@ -198,7 +208,15 @@ def _parse_metadata_json(text: str) -> Any:
         return parse(text.encode())
     except ValueError:
         # The host writes application properties that are not finite as NaN and Infinity, which Python reads.
-        return json.loads(text)
+        return _replace_unpaired_surrogates(json.loads(text))
+
+
+def _replace_unpaired_surrogates(value: Any) -> Any:
+    """Return a JSON value whose texts have question marks in place of unpaired surrogates, which UTF-8 cannot encode.
+
+    An event with such a text could never be sent.
+    """
+    return json.loads(json.dumps(value, ensure_ascii=False).encode(errors="replace"))
 
 
 def _convert_properties(properties: Sequence[Mapping[str, Any] | None]) -> Sequence[Mapping[str, str]]:
@@ -215,7 +233,7 @@ _get_values = methodcaller("values")
 
 def _to_text_properties(properties: Mapping[str, Any]) -> Mapping[str, str]:
     return {
-        name: value if isinstance(value, str) else json.dumps(value)
+        name: value if isinstance(value, str) else json.dumps(value, default=long_integer_to_int)
         for name, value in properties.items()
         if value is not None
     }

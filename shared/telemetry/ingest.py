@@ -34,9 +34,6 @@ from shared.telemetry.routing import ConnectionRouter, Route
 from shared.telemetry.signals import has_type_mismatch
 from shared.timestamps import is_canonical_timestamp
 
-_LONGEST_PAYLOAD = 300_000
-"""Size in bytes of a payload up to which its impulse certainly fits into the hub; accepted payloads are smaller."""
-
 _HOUR = slice(11, 13)
 _END_OF_DAY = "24"
 
@@ -51,7 +48,7 @@ def try_encode_accepted_event(event: HubEvent, route: Route) -> bytes | None:
         route: connection to which the event belongs.
     """
     properties, payload = event.properties, event.body
-    if event.device_id or not has_exactly_service_properties(properties) or len(payload) > _LONGEST_PAYLOAD:
+    if event.device_id or not has_exactly_service_properties(properties):
         return None
     timestamp = properties[TIMESTAMP]
     # An hour 24, which the general conversion rejects or changes, must not be copied.
@@ -60,7 +57,8 @@ def try_encode_accepted_event(event: HubEvent, route: Route) -> bytes | None:
     try:
         datetime.fromisoformat(timestamp)
         message_id, device_id = validate_id(properties[MESSAGE_ID]), validate_id(properties[DEVICE_ID])
-        return encode_impulse_from_texts(message_id, timestamp, device_id, route.connection, route.surfaces, payload)
+        text = encode_impulse_from_texts(message_id, timestamp, device_id, route.connection, route.surfaces, payload)
+        return _require_impulse_size(text)
     except ValueError:
         return None
 
@@ -136,7 +134,7 @@ class TelemetryIngestor:
             return
         router = await self._get_router()
         # Parsing and serialising the messages of a large batch would block the event loop.
-        size = sum(len(event.body) for event in events)
+        size = sum(map(_measure_event, events))
         processed = await self._runtime.run_in_thread_if_large(size, _process_events, router, source, events)
         messages = [HubMessage(text, each.connection, {}) for each in processed for text in each.texts]
         await self._sender.send(IMPULSES_HUB, messages)
@@ -171,6 +169,10 @@ class TelemetryIngestor:
     def _is_status_check_due(self, connection: str, version: int, monotonic_now: float) -> bool:
         known_version, until = self._connected.get(connection, (-1, 0.0))
         return known_version != version or monotonic_now >= until
+
+
+def _measure_event(event: HubEvent) -> int:
+    return len(event.body) + sum(map(len, event.properties.values()))
 
 
 def _process_events(router: ConnectionRouter, source: str, events: Sequence[HubEvent]) -> list[_ProcessedEvent]:
@@ -215,7 +217,10 @@ def _find_payload_text(event: HubEvent) -> bytes | None:
 
 
 def _encode_within_limit(impulse: Impulse, payload: bytes | None = None) -> bytes:
-    text = encode_impulse(impulse, payload)
+    return _require_impulse_size(encode_impulse(impulse, payload))
+
+
+def _require_impulse_size(text: bytes) -> bytes:
     if len(text) > MAX_IMPULSE_BYTES:
         raise ValueError(f"the message is larger than {MAX_IMPULSE_BYTES} bytes")
     return text

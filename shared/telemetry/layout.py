@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Final
+from typing import Final, TypeGuard
 
 from shared.catalog.models import Source, TimestampFormat
 from shared.telemetry.pointers import Pointer, compile_pointer
@@ -47,12 +47,17 @@ def _build_layout(timestamp: str, message_id: str, device_id: str, timestamp_for
 DEFAULT_LAYOUT: Final = layout_from_source(Source())
 
 
+def is_valid_id(value: object) -> TypeGuard[str]:
+    """Return whether a value is a valid message id or device id: a string of 1 to 256 characters."""
+    return isinstance(value, str) and 1 <= len(value) <= MAX_ID_CHARACTERS
+
+
 def validate_id(value: object) -> str:
     """Check that a value is a valid message id or device id, and return the value.
 
     Raises:
         ValueError: if the value is not a string of 1 to 256 characters.
     """
-    if isinstance(value, str) and 1 <= len(value) <= MAX_ID_CHARACTERS:
+    if is_valid_id(value):
         return value
     raise ValueError(f"must be a string of 1 to {MAX_ID_CHARACTERS} characters")

@@ -107,7 +107,7 @@ class _DevicePatterns:
         """Return the route of the first connection whose patterns match the event's device."""
         if not self._patterns:
             return None
-        device_id = event.device_id or event.properties.get(DEVICE_ID, "")
+        device_id = _ignore_long_id(event.device_id or event.properties.get(DEVICE_ID, ""))
         devices = (device_id,) if device_id else tuple(_resolve_device(message, pointer) for pointer in self._pointers)
         # Batches are processed in several threads, each of which can clear the cache.
         try:
@@ -128,7 +128,12 @@ class _DevicePatterns:
 
 def _resolve_device(message: Any, pointer: Pointer) -> str:
     device = resolve_pointer(message, pointer) if pointer else None
-    return device if isinstance(device, str) and len(device) <= MAX_DEVICE_ID else ""
+    return _ignore_long_id(device) if isinstance(device, str) else ""
+
+
+def _ignore_long_id(device: str) -> str:
+    """Return a device id; an empty text if it is too long to be valid, because the cache must not store large texts."""
+    return device if len(device) <= MAX_DEVICE_ID else ""
 
 
 def _compile_globs(globs: Sequence[str]) -> re.Pattern[str] | None:

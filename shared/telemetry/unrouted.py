@@ -3,11 +3,13 @@
 These impulses have the connection ``_unrouted``.
 """
 
+import json
 from base64 import b64encode
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from shared.telemetry.json_text import parse
+from shared.telemetry.layout import is_valid_id
 from shared.telemetry.models import UNROUTED, HubEvent, Impulse
 from shared.telemetry.normalisation import build_message_id_from_position
 from shared.telemetry.properties import DEVICE_ID
@@ -16,9 +18,13 @@ REASON = "x-unrouted-reason"
 CLAIMED_BY = "x-unrouted-connection"
 ENCODING = "x-raw-encoding"
 PART = "x-raw-part"
+PROPERTIES_PART = "x-properties-part"
 
 PART_BYTES = 256 * 1024
-"""Size in bytes of the parts of an event that is too large for one message; base64 makes a part a third larger."""
+"""Size in bytes of the parts of an event that is too large for one message; base64 makes a part a third larger.
+
+It is also the maximum size of application properties that a part can have as headers in addition.
+"""
 
 
 def build_unrouted_impulse(source: str, event: HubEvent, message: Any, reason: str, claimed_by: str) -> Impulse:
@@ -33,35 +39,58 @@ def build_unrouted_impulse(source: str, event: HubEvent, message: Any, reason: s
         reason: text that says why the event is unrouted; becomes a header.
         claimed_by: lookup (id in URLs) of the connection that the event matches; empty if none matches.
     """
+    headers = {**event.properties, **_build_reason_headers(reason, claimed_by)}
     if isinstance(message, dict):
-        return _build_impulse_from_payload(source, event, _build_reason_headers(reason, claimed_by), message)
+        return _build_impulse_from_payload(source, event, headers, message)
     encoding, raw = _encode_raw_body(event.body)
-    return _build_impulse_from_payload(
-        source, event, {**_build_reason_headers(reason, claimed_by), ENCODING: encoding}, {"raw": raw}
-    )
+    return _build_impulse_from_payload(source, event, {**headers, ENCODING: encoding}, {"raw": raw})
 
 
 def split_into_unrouted_impulses(source: str, event: HubEvent, reason: str, claimed_by: str) -> Iterator[Impulse]:
-    """Yield ``_unrouted`` impulses (messages) of a large event: parts of its body in base64, numbered ``1/3`` etc."""
-    starts = range(0, len(event.body), PART_BYTES)
+    """Yield ``_unrouted`` impulses (messages) of a large event: parts of its body in base64, numbered ``1/3`` etc.
+
+    Each part has the application properties of the event as headers. If these are larger than ``PART_BYTES``, further
+    parts contain their JSON text instead. Every part is smaller than a message of the hub may be.
+    """
+    headers = _build_reason_headers(reason, claimed_by)
+    # This text escapes all characters beyond ASCII, so it is never smaller than the headers.
+    properties = json.dumps(dict(event.properties)).encode()
+    has_small_properties = len(properties) <= PART_BYTES
+    if has_small_properties:
+        headers = {**event.properties, **headers}
+    for number, total, raw in _split_to_base64(event.body):
+        part_headers = {**headers, ENCODING: "base64", PART: f"{number}/{total}"}
+        yield _build_impulse_from_payload(source, event, part_headers, {"raw": raw}, suffix=f".{number}")
+    if not has_small_properties:
+        for number, total, raw in _split_to_base64(properties):
+            part_headers = {**headers, ENCODING: "base64", PROPERTIES_PART: f"{number}/{total}"}
+            yield _build_impulse_from_payload(source, event, part_headers, {"raw": raw}, suffix=f".p{number}")
+
+
+def _split_to_base64(content: bytes) -> Iterator[tuple[int, int, str]]:
+    """Yield the parts of a content in base64, each after its number and the number of parts; at least one part."""
+    starts = range(0, max(1, len(content)), PART_BYTES)
     for number, start in enumerate(starts, 1):
-        headers = {**_build_reason_headers(reason, claimed_by), ENCODING: "base64", PART: f"{number}/{len(starts)}"}
-        raw = b64encode(event.body[start : start + PART_BYTES]).decode()
-        yield _build_impulse_from_payload(source, event, headers, {"raw": raw}, suffix=f".{number}")
+        yield number, len(starts), b64encode(content[start : start + PART_BYTES]).decode()
 
 
 def _build_impulse_from_payload(
-    source: str, event: HubEvent, headers: dict[str, str], payload: dict[str, Any], suffix: str = ""
+    source: str, event: HubEvent, headers: Mapping[str, str], payload: Mapping[str, Any], suffix: str = ""
 ) -> Impulse:
     return Impulse(
         message_id=build_message_id_from_position(source, event) + suffix,
         timestamp=event.enqueued_at,
         connection=UNROUTED,
         surfaces=(),
-        device_id=event.device_id or event.properties.get(DEVICE_ID) or UNROUTED,
-        headers={**event.properties, **headers},
+        device_id=_find_valid_device_id(event),
+        headers=headers,
         payload=payload,
     )
+
+
+def _find_valid_device_id(event: HubEvent) -> str:
+    ids = (event.device_id, event.properties.get(DEVICE_ID))
+    return next((each for each in ids if is_valid_id(each)), UNROUTED)
 
 
 def _build_reason_headers(reason: str, claimed_by: str) -> dict[str, str]:

@@ -106,6 +106,38 @@ def test_event_properties_may_be_nan_or_infinity() -> None:
     ]
 
 
+def test_long_integers_in_properties_keep_all_digits() -> None:
+    """A property may be an integer beyond 64 bits, alone or in another value; it keeps all digits."""
+    changed = [{"a": 2**70}, {"b": {"c": [-(2**70)]}}, {}]
+    assert [event.properties for event in read_hub_events(decode_batch(PropertiesArray=changed))] == [
+        {"a": str(2**70)},
+        {"b": f'{{"c": [-{2**70}]}}'},
+        {},
+    ]
+
+
+def test_unpaired_surrogates_in_properties_are_replaced() -> None:
+    """Unpaired surrogates in the names and values of properties become question marks; other characters are kept."""
+    changed = [{"a": "é\ud800", "n": 2**70}, {"\udfff": "😀"}, {"c": math.nan}]
+    assert [event.properties for event in read_hub_events(decode_batch(PropertiesArray=changed))] == [
+        {"a": "é?", "n": str(2**70)},
+        {"?": "😀"},
+        {"c": "NaN"},
+    ]
+
+
+@pytest.mark.parametrize("value", [5, True, ["rig"], {"rig": 1}, None])
+def test_metadata_of_senders_that_are_not_texts_are_ignored(value: object) -> None:
+    """A device id or partition key that is not a text is ignored, because senders can add annotations of any type."""
+    place = SYSTEM_PROPERTIES[0] | {"iothub-connection-device-id": value, "PartitionKey": value}
+    batch = decode_batch(SystemPropertiesArray=[place, *SYSTEM_PROPERTIES[1:]])
+    assert [(event.device_id, event.partition_key) for event in read_hub_events(batch)] == [
+        ("", ""),
+        ("", ""),
+        ("rig-7", ""),
+    ]
+
+
 def test_a_batch_of_texts_is_rejected() -> None:
     """A batch of texts is rejected, because only the data type ``binary`` passes the original bytes."""
     data = Datum(SimpleNamespace(string=["{}"]), "collection_string")

@@ -193,6 +193,39 @@ async def test_large_events_are_split(body: bytes) -> None:
     assert environment.states.counts == {"_unrouted": 1}
 
 
+@pytest.mark.parametrize(
+    ("body", "properties"),
+    [
+        (b'{"a":1}', {"note": "\x01" * 200_000}),
+        (b'{"a":1}', {"note": "x" * 1_000_000}),
+        (b'{"deviceId":"rig-1"}', {"note": "\x01" * 1_000_000}),
+        (b'{"deviceId":"rig-1"}', {"x" * 1_000_000: ""}),
+        (b"", {"note": "ü" * 500_000}),
+        (bytes(300_000), {"note": "x" * 700_000}),
+        (bytes(700_000), {"note": "\x01" * 40_000, "deviceId": "\x01" * 256}),
+        (b"", {"deviceId": "\x01" * 1_000_000}),
+        (b"{}", {"connectionLookup": "\x01" * 500_000, "messageId": "\x01" * 500_000}),
+    ],
+    ids=range(9),
+)
+async def test_every_event_fits_into_the_hub(body: bytes, properties: dict[str, str]) -> None:
+    """However large the body and the properties of an event are, every message is small enough for the hub."""
+    environment = IngestEnvironment()
+    await environment.ingest(build_event(body, 9, **properties))
+    assert environment.states.counts == {"_unrouted": 1}
+    assert max(len(message.body) for message in environment.hub.messages) <= module.MAX_IMPULSE_BYTES
+
+
+async def test_accepted_events_of_connections_with_many_surfaces_fit_into_the_hub() -> None:
+    """If an accepted event is too large for the hub because of its connection's surfaces, it is stored as unrouted."""
+    environment = IngestEnvironment()
+    surfaces = {f"{number:064}": ["rig"] for number in range(14_000)}
+    catalog = build_catalog(build_connection("rig"), surfaces=surfaces)
+    environment.ingestor = TelemetryIngestor(build_catalog_getter(catalog), environment.hub, environment.states)
+    (impulse,) = await environment.ingest(build_accepted_event(b'{"text":"%b"}' % (b"x" * 200_000)))
+    assert (impulse.connection, impulse.headers["x-unrouted-connection"]) == ("_unrouted", "rig")
+
+
 async def test_unavailable_hub_fails_the_batch() -> None:
     """If the hub is unavailable, the batch fails and its messages are not counted; the next delivery succeeds."""
     environment = IngestEnvironment()
@@ -280,7 +313,7 @@ async def test_connections_without_signals_are_not_checked(monkeypatch: pytest.M
 
 
 async def test_large_batches_are_processed_in_a_worker_thread(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Batches of 16 KiB and more are processed in a worker thread, smaller ones in the event loop."""
+    """Batches of 16 KiB and more, with properties, are processed in a worker thread, others in the event loop."""
     threads: list[bool] = []
     process = module._process_event
 
@@ -292,7 +325,8 @@ async def test_large_batches_are_processed_in_a_worker_thread(monkeypatch: pytes
     body = b'{"deviceId":"rig-1","text":"%b"}' % (b"x" * 9_000)
     await IngestEnvironment().ingest(build_event(body))
     await IngestEnvironment().ingest(build_event(body), build_event(body, 2))
-    assert threads == [True, False, False]
+    await IngestEnvironment().ingest(build_event(body, text="x" * 9_000))
+    assert threads == [True, False, False, False]
 
 
 async def test_long_integers_are_copied_as_text() -> None:
@@ -360,7 +394,7 @@ def test_usual_event_is_converted_quickly() -> None:
         build_accepted_event(b"{}", timestamp="2026-02-30T08:00:00.000000Z"),
         build_accepted_event(b"{}", timestamp="2026-01-05T24:00:00.000000Z"),
         build_accepted_event(b'{"a":' + b"[" * 201 + b"]" * 201 + b"}"),
-        build_accepted_event(b'{"a":"' + b"x" * 300_000 + b'"}'),
+        build_accepted_event(b'{"a":"' + b"x" * 1_000_000 + b'"}'),
         build_accepted_event(b"{}")._replace(device_id="d-2"),
         build_accepted_event(b"{}")._replace(properties={"connectionLookup": "rig"}),
     ],

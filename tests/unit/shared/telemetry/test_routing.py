@@ -45,6 +45,9 @@ def _find_connection(source: str, given_event: HubEvent, message: Any) -> str | 
         (build_event(b""), ["rig-1"], None),
         (build_event(b"", device="rig-9"), None, "a-rig"),
         (build_event(b""), {}, None),
+        (build_event(b"", deviceId="rig-" + "9" * 253), {}, None),
+        (build_event(b""), {"deviceId": "rig-" + "9" * 253}, None),
+        (build_event(b"", deviceId="rig-" + "9" * 252), {}, "a-rig"),
     ],
 )
 def test_an_event_belongs_to_a_named_or_matching_connection(

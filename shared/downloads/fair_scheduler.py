@@ -60,7 +60,7 @@ class FairScheduler:
         try:
             await turn
         except asyncio.CancelledError:
-            if turn.done() and not turn.cancel():
+            if turn.done() and not turn.cancelled():
                 self._release_slot()
             raise
 

@@ -47,3 +47,32 @@ async def test_the_next_task_gets_the_slot_of_a_cancelled_one() -> None:
     assert order == ["a", "c"]
     async with asyncio.timeout(5), scheduler.occupy_slot("d"):
         assert scheduler.has_room("d")
+
+
+async def test_a_cancelled_waiting_task_frees_no_slot() -> None:
+    """A task that is cancelled while it waits frees no slot, because it had none."""
+    scheduler, order, gate = FairScheduler(1, 3), list[str](), asyncio.Event()
+    first, second = (asyncio.create_task(run_task(scheduler, who, order, gate)) for who in ("a", "b"))
+    await asyncio.sleep(0)
+    second.cancel()
+    await asyncio.gather(second, return_exceptions=True)
+    third = asyncio.create_task(run_task(scheduler, "c", order, gate))
+    await asyncio.sleep(0)
+    assert order == ["a"]
+    gate.set()
+    await asyncio.gather(first, third)
+    assert order == ["a", "c"]
+
+
+async def test_a_task_that_is_cancelled_at_its_turn_frees_the_slot() -> None:
+    """A task that is cancelled after it was given the slot, but before it starts, frees the slot."""
+    scheduler, order, gate = FairScheduler(1, 3), list[str](), asyncio.Event()
+    async with scheduler.occupy_slot("a"):
+        waiting = asyncio.create_task(run_task(scheduler, "b", order, gate))
+        await asyncio.sleep(0)
+    waiting.cancel()
+    await asyncio.gather(waiting, return_exceptions=True)
+    gate.set()
+    async with asyncio.timeout(5):
+        await run_task(scheduler, "c", order, gate)
+    assert order == ["c"]

@@ -138,8 +138,24 @@ def build_body_attacks() -> list[Attack]:
     return [
         *found,
         Attack("telemetry-500", "POST", "/oi-api/telemetry/line", _to_json(messages)),
+        *_build_list_attacks(),
         *_build_line_attacks(),
     ]
+
+
+def _build_list_attacks() -> list[Attack]:
+    """Build requests whose lists have the maximum number of items; only the last item is repeated."""
+    scopes = [{"target": "DomainEvents", "scopeKey": f"line-{number}"} for number in range(999)]
+    columns = [f"c{number}" for number in range(9_900)]
+    mapping = {"timestamp": "at", "columns": [*columns, columns[-1]]}
+    lists = {
+        "bundle-scopes": ("/oi-api/provenance/bundles", {"scopes": [*scopes, scopes[-1]]}),
+        "import-columns": (
+            "/oi-api/imports/data-connections/line",
+            {"format": "csv", "fileName": "hostile.csv", "mapping": mapping},
+        ),
+    }
+    return [Attack(name, "POST", path, _to_json(body), must_be_rejected=True) for name, (path, body) in lists.items()]
 
 
 def _build_line_attacks() -> list[Attack]:

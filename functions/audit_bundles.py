@@ -1,6 +1,5 @@
 """HTTP operations on audit bundles: start, list, get, cancel."""
 
-from collections.abc import Sequence
 from typing import Annotated, Any, Final
 
 from pydantic import BaseModel, BeforeValidator, Field, StrictBool, StrictStr, WithJsonSchema
@@ -71,15 +70,18 @@ async def _check_bundle(call: Call[Any, BundleBody], faults: ValidationErrors) -
     if is_dated and (body.start_date or "") > (body.end_date or ""):
         faults.add(invalid("startDate", "must not be after endDate"))
     if faults.has_valid_fields("scopes"):
-        for number in range(len(body.scopes)):
-            _check_scope(body.scopes, number, faults)
+        checked = set[tuple[str, str | None]]()
+        for number, scope in enumerate(body.scopes):
+            chain = scope.target, scope.scope_key
+            _check_scope(scope, number, faults, is_repeated=chain in checked)
+            checked.add(chain)
 
 
-def _check_scope(scopes: Sequence[BundleScope], number: int, faults: ValidationErrors) -> None:
-    """Check the chain ``scopes[number]`` of a requested audit bundle, and add its errors to ``faults``."""
-    scope, own = scopes[number], ValidationErrors()
+def _check_scope(scope: BundleScope, number: int, faults: ValidationErrors, *, is_repeated: bool) -> None:
+    """Check the chain at index ``number`` of a requested audit bundle, and add its errors to ``faults``."""
+    own = ValidationErrors()
     check_target_and_scope(own, scope.target, scope.scope_key)
-    if scope in scopes[:number]:
+    if is_repeated:
         own.add(invalid("target", "must list each chain only once"))
     try:
         own.raise_all()

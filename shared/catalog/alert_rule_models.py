@@ -221,6 +221,8 @@ def _iterate_condition_errors(condition: AlertCondition) -> Iterator[Finding]:
 
 
 def _iterate_repeated_values(name: str, values: Sequence[str]) -> Iterator[Finding]:
+    checked = set[str]()
     for index, value in enumerate(values):
-        if value in values[:index]:
+        if value in checked:
             yield (name, index), "occurs more than once in this list"
+        checked.add(value)

@@ -4,6 +4,7 @@ This module is separate from ``work`` because requests about downloads do not ne
 """
 
 import contextlib
+from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -310,9 +311,9 @@ def list_file_names(job: Job) -> Sequence[str]:
     if job.import_request is not None:
         return [f"{connection}-rejected.csv" for connection, _ in job.list_files()]
     connections = [connection for connection, _ in job.list_files()]
-    names = []
-    for index, connection in enumerate(connections):
-        number = connections[:index].count(connection) + 1
-        is_one_of_several = connections.count(connection) > 1
-        names.append(f"{connection}-{number:04d}.{job.format}" if is_one_of_several else f"{connection}.{job.format}")
+    totals, numbers, names = Counter(connections), Counter[str](), list[str]()
+    for connection in connections:
+        numbers[connection] += 1
+        suffix = f"-{numbers[connection]:04d}" if totals[connection] > 1 else ""
+        names.append(f"{connection}{suffix}.{job.format}")
     return names

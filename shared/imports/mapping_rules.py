@@ -3,6 +3,7 @@
 This module is separate from the operation that creates an import, because domains do not depend on HTTP.
 """
 
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any, Final
 from zoneinfo import ZoneInfo
@@ -54,8 +55,8 @@ def _check_column_names(mapping: Mapping[str, Any], faults: ValidationErrors) ->
         if column is not None and (first := named.setdefault(column, shown)) != shown:
             faults.add(invalid(f"mapping.{shown}", f"must differ from the column of `{first}`"))
     columns = mapping.get("columns") or ()
-    if len(set(columns)) < len(columns):
-        repeated = next(name for index, name in enumerate(columns) if name in columns[:index])
+    repeated = next((name for name, count in Counter(columns).items() if count > 1), None)
+    if repeated is not None:
         faults.add(invalid("mapping.columns", f"must not repeat a column; {repeated[:64]!r} is listed twice"))
 
 

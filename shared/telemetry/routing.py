@@ -97,9 +97,9 @@ class _DevicePatterns:
 
     def __init__(self, connections: Sequence[tuple[Connection, Route]]) -> None:
         self._pointers = list(dict.fromkeys(route.layout.device_id for _, route in connections))
+        places = {pointer: place for place, pointer in enumerate(self._pointers)}
         self._patterns = [
-            (self._pointers.index(route.layout.device_id), _compile_globs(each.source.devices), route)
-            for each, route in connections
+            (places[route.layout.device_id], _compile_globs(each.source.devices), route) for each, route in connections
         ]
         self._cache: dict[tuple[str, ...], Route | None] = {}
 

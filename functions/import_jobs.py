@@ -6,15 +6,20 @@ a restart with the first step that is not stored completely.
 
 from collections.abc import Generator
 from contextlib import suppress
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import azure.durable_functions as df
 
 from functions.download_jobs import RETRY, RETRY_DELAY, ROUNDS
+from shared.interpreter import load_modules
 from shared.observability.tracing import open_span
 from shared.wiring import services
 
+if TYPE_CHECKING:
+    from shared.imports.work import ImportRunner
+
 ORCHESTRATOR: Final = "history_import"
+_MODULES: Final = ("shared.imports.work", "shared.imports.archive_writer", "shared.backends.azure.kusto")
 
 blueprint = df.Blueprint()
 
@@ -50,11 +55,17 @@ async def import_steps(job: str) -> str:
     Return ``ended``, ``working``, or ``waiting`` (other jobs must finish first).
     """
     with open_span("import history"):
-        return str(await services().imports.runner.run_steps(job))
+        return str(await (await _load_runner()).run_steps(job))
 
 
 @blueprint.function_name("import_fail")
 @blueprint.activity_trigger(input_name="job")
 async def import_fail(job: str) -> None:
     """Mark the import job with this id as failed."""
-    await services().imports.runner.fail(job)
+    await (await _load_runner()).fail(job)
+
+
+async def _load_runner() -> "ImportRunner":
+    """Return the service that executes import steps; a worker thread imports its modules, which use pyarrow."""
+    await load_modules(services().runtime, *_MODULES)
+    return services().imports.runner

@@ -21,6 +21,7 @@ from shared.http.operations import Call, Group
 from shared.imports.mapping_rules import MAX_COLUMNS, check_column_mapping
 from shared.imports.service import get_import_request
 from shared.imports.uploads import MAX_BYTES
+from shared.interpreter import load_modules
 from shared.timestamps import format_rfc3339
 from shared.wiring import services
 
@@ -134,6 +135,7 @@ async def preview_import(call: Call[Any, RemappingBody]) -> Reply:
     """Return the first messages of an uploaded file as an import would store them, and problems of its first rows."""
     imports = services().imports
     job = await imports.service.get(call.principal, call.path["importId"])
+    await load_modules(services().runtime, "shared.imports.preview")
     preview = await imports.preview.create_preview(job, _read_new_mapping(call.body, job))
     return build_json_reply(preview.to_json())
 

@@ -136,10 +136,7 @@ class RequestPipeline:
         try:
             match = self._router.match(request.method, request.path)
             is_versioned = match.endpoint.is_versioned
-            if not match.endpoint.is_loaded:
-                # Importing a group takes too long for the event loop.
-                await self._runtime.run_in_thread(match.endpoint.load_operation)
-                exempt_objects_from_garbage_collection()
+            await self._load_group(match.endpoint)
             route, build_error_reply = match.operation.route, match.operation.build_error_reply
             span.set_operation(route, match.operation.name)
             if match.operation.deprecation is not None:
@@ -155,7 +152,7 @@ class RequestPipeline:
         except UnmatchedRequestError as error:
             allowed = error.members.get("allow")
             preflight = self._cors.build_preflight_reply(request, allowed) if isinstance(allowed, list) else None
-            reply = preflight or error.load_error_reply_builder()(error, request_id, request)
+            reply = preflight or await self._build_unmatched_reply(error, request_id, request)
             is_versioned = error.is_versioned
         except WorkspaceError as error:
             reply = build_error_reply(error, request_id, request)
@@ -166,6 +163,20 @@ class RequestPipeline:
         add_deprecation_headers(reply, request.deprecations)
         _log_request(request, route, caller, reply, self._runtime.monotonic() - started)
         return reply
+
+    async def _load_group(self, endpoint: Endpoint) -> None:
+        """Import the module of an endpoint's group in a worker thread; it takes too long for the event loop."""
+        if not endpoint.is_loaded:
+            await self._runtime.run_in_thread(endpoint.load_operation)
+            exempt_objects_from_garbage_collection()
+
+    async def _build_unmatched_reply(self, error: UnmatchedRequestError, request_id: str, request: Request) -> Reply:
+        """Build the reply to a request without an operation, in the error format of the group of the path."""
+        endpoint = error.endpoint_with_own_error_format
+        if endpoint is None:
+            return build_default_error_reply(error, request_id, request)
+        await self._load_group(endpoint)
+        return endpoint.load_operation().build_error_reply(error, request_id, request)
 
     def _wait_for_admission(self, request: Request) -> AbstractAsyncContextManager[None]:
         return nullcontext() if self._load_shedder is None else self._load_shedder.admit(request.path)

@@ -11,8 +11,7 @@ from functools import cached_property
 from urllib.parse import unquote
 
 from shared.errors import Kind, WorkspaceError
-from shared.http.operations import Endpoint, ErrorReplyBuilder, Operation
-from shared.http.problems import build_default_error_reply
+from shared.http.operations import Endpoint, Operation
 
 _ENCODED = re.compile(r"%([0-9A-Fa-f]{2})")
 _UNRESERVED = frozenset(string.ascii_letters + string.digits + "-._~")
@@ -57,14 +56,10 @@ class UnmatchedRequestError(WorkspaceError):
         """True if the path belongs to a versioned API; the error reply then states the API version."""
         return self._endpoint is None or self._endpoint.is_versioned
 
-    def load_error_reply_builder(self) -> ErrorReplyBuilder:
-        """Return the function that builds the error reply for the endpoint group to which the path belongs.
-
-        The group's module is imported only if the group has its own error format.
-        """
-        if self._endpoint is None or not self._endpoint.has_own_error_format:
-            return build_default_error_reply
-        return self._endpoint.load_operation().build_error_reply
+    @property
+    def endpoint_with_own_error_format(self) -> Endpoint | None:
+        """An endpoint of the group whose own error format the reply has; None if the reply is a problem document."""
+        return self._endpoint if self._endpoint is not None and self._endpoint.has_own_error_format else None
 
 
 class Router:

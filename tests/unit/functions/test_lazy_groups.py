@@ -4,6 +4,7 @@ import json
 import pkgutil
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
@@ -86,6 +87,33 @@ async def test_a_wrong_method_imports_no_module() -> None:
         Request("PUT", "/lost", "", {}, b"")
     )
     assert (reply.status, reply.headers["Allow"]) == (405, "GET, HEAD")
+
+
+_SOURCE = """
+import threading
+from shared.http.messages import Reply
+from shared.http.operations import Group
+
+THREAD = threading.get_ident()
+GROUP = Group("sample", lambda *_: Reply(405, b"own"))
+
+@GROUP.endpoint("GET", "things")
+async def read_things(call):
+    '''Return an empty reply.'''
+"""
+
+
+async def test_a_wrong_method_imports_an_own_error_format_outside_the_event_loop(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The 405 reply of a group with its own error format has this format; a worker thread imports the group."""
+    (tmp_path / f"{MODULE}.py").write_text(_SOURCE)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    group = LazyGroup("sample", MODULE, "GET things", has_own_error_format=True)
+    served = RequestPipeline(group.endpoints, _refuse_authentication, _reject_feature)
+    replies = [await served.serve(Request("PUT", "/things", "", {}, b"")) for _ in range(2)]
+    assert [(reply.status, reply.body) for reply in replies] == [(405, b"own")] * 2
+    assert threading.get_ident() != sys.modules.pop(MODULE).THREAD
 
 
 @pytest.mark.parametrize(

@@ -55,7 +55,11 @@ class _RuleChecker:
                 yield from self.check_sequence(part)
 
     def check_search(self, items: RegexItems) -> Iterator[str]:
-        """Yield a sentence for each repetition within which a search can start again after a failed attempt."""
+        """Yield a sentence for each repetition that makes a search quadratic.
+
+        After a failed attempt, the search starts again at each position of the text that the repetition has matched,
+        such as ``a+b`` in ``aaaa``.
+        """
         for way in _iterate_alternatives(items):
             for index, item in enumerate(way):
                 is_last = all(_can_be_empty(later) for later in way[index + 1 :])

@@ -118,7 +118,9 @@ class NewKeyBody(BaseModel):
         if self.devices is not None and self.connections is None:
             raise ValueError("`devices` requires `connections`")
         if self.connections is not None and self.rights == []:
-            raise ValueError(f"`rights` of a bound key must be omitted or [{AccessRight.TELEMETRY_WRITE!s}]")
+            raise ValueError(
+                f"`rights` of a key with `connections` must be omitted or [{AccessRight.TELEMETRY_WRITE!s}]"
+            )
         return self
 
     @property

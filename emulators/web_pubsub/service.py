@@ -34,7 +34,8 @@ _API_VERSION = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}(-preview)?")
 class WebPubSubEmulator:
     """Web PubSub emulator as an ASGI application.
 
-    Serve it with :class:`emulators.web_pubsub.sockets.FrameSocket` on one event loop.
+    Run it on one event loop of a server whose WebSocket protocol class is
+    :class:`emulators.web_pubsub.sockets.FrameSocket`.
     """
 
     def __init__(self, settings: ServiceSettings) -> None:

@@ -32,7 +32,12 @@ type ChainRecord = AuditEvent | Amendment | Transition
 
 
 class Verdict(TypedDict):
-    """Result of a verification: `ChainValid` for the chain, `Valid` for the requested record, null without one."""
+    """Result of a verification: `ChainValid` for the chain, `Valid` for the requested record, null without one.
+
+    `BrokenAt` is the RecordID of the first damaged or missing record, and `Reason` describes the damage. `ForkDetected`
+    is true if two records follow the same record. `Record` is the requested record, and `RecomputedHash` is the hash
+    of its content. `Empty` is true if there was nothing to verify.
+    """
 
     Valid: bool | None
     ChainValid: bool

@@ -111,7 +111,7 @@ def _format_offset(event: StoredEvent) -> str:
 
 @lru_cache(maxsize=_CACHE_SIZE)
 def _format_enqueued_time(enqueued: int) -> str:
-    """Format the time at which an event was enqueued as ISO 8601 with the offset +00:00.
+    """Format the time at which an event was enqueued, in microseconds since 1970, as ISO 8601 with the offset +00:00.
 
     The Functions host omits the offset. The SDK then needs 130 microseconds per event to detect the format, and blocks
     the event loop that also serves HTTP here. With the offset, the SDK needs a tenth of that time.

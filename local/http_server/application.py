@@ -327,7 +327,11 @@ async def _send_reply(send: Send, status: int, headers: list[tuple[bytes, bytes]
 
 
 def format_cookie(cookie: Any) -> str:
-    """Format a cookie as the value of a Set-Cookie header (RFC 6265 section 4.1)."""
+    """Format a cookie of a worker's reply as the value of a Set-Cookie header (RFC 6265 section 4.1).
+
+    Args:
+        cookie: protobuf message ``RpcHttpCookie``.
+    """
     parts = [f"{cookie.name}={cookie.value}"]
     if cookie.expires is not None:
         instant = datetime.fromtimestamp(cookie.expires.value.seconds, UTC)

@@ -78,7 +78,9 @@ def sign_in_from_claims(claims: Mapping[str, Any]) -> SignIn:
     at = None if time is None else parse_epoch_seconds(time)
     known = _parse_methods(methods)
     if (at is None) is not (time is None) or known is None or not isinstance(sign_in_id, str):
-        raise ValueError("a claim of the token about its sign-in is not valid")
+        raise ValueError(
+            f"the claims {AUTH_TIME}, {AMR} or {SID} of the token do not have the form that this service writes"
+        )
     return SignIn(at, known, sign_in_id)
 
 

@@ -137,7 +137,10 @@ def _load_request_document(body: bytes, text_format: DocumentFormat, stored: Sto
 
 
 def _check_fixed_values(loaded: LoadedDocument, settings: WorkspaceSettings, stored: StoredCatalog) -> None:
-    """Reject changes that are not possible over HTTPS: of the tier, of the limits, and to the class `evidence`."""
+    """Reject changes that are not possible over HTTPS.
+
+    These are another tier, other limits, and the data class `evidence` for a container that has another class.
+    """
     if errors := [((name,), _RULE) for name in _READ_ONLY if getattr(loaded.document, name) != getattr(settings, name)]:
         raise loaded.build_located_error(errors)
     if evidence := [(path, EVIDENCE_REASON) for path in iterate_changes_to_evidence_class(loaded.document, stored)]:

@@ -218,7 +218,7 @@ class ConnectionType(StrEnum):
 
 
 class TimestampFormat(StrEnum):
-    """Format of the timestamps in a connection's messages, which ``timestampPointer`` selects."""
+    """Format of the timestamps in a connection's messages."""
 
     RFC3339 = "rfc3339"
     EPOCH_SECONDS = "epochSeconds"

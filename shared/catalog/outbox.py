@@ -106,8 +106,8 @@ async def _append_events(
 ) -> tuple[list[str], WorkspaceError | None]:
     """Append a batch of audit events; return the append ids of the appended events, and the last error or None.
 
-    If the audit log is unavailable for an event, the ids of all later events in the batch are omitted, so that these
-    events are appended again. The ids of events that their chain rejects are omitted, too.
+    Events whose ids are omitted stay in the outbox and are appended again: events that their chain rejects, and, if the
+    audit log is unavailable for an event, this event and all later ones of the batch.
     """
     results = await asyncio.gather(*(_append_event(event, audit_log) for event in events))
     appended: list[str] = []

@@ -63,8 +63,9 @@ _SHORT_COLUMNS = ("timestamp", "device_id", "message_id", "partition", "sequence
 class DuplicateFinder:
     """Finder of duplicate messages, for consecutive blocks of hours, with one DuckDB engine.
 
-    Of the messages with the same id, the one that the hub received first is an original. Later messages with this id
-    are duplicates if they arrive within a day of an original. Only ids that occur more than once are examined.
+    The first message with an id that the hub received is an original. Messages with this id that arrive within a day of
+    it are duplicates; the first one after that day is an original again. Only ids that occur more than once are
+    examined.
     """
 
     def __init__(self, engine: "duckdb.DuckDBPyConnection") -> None:

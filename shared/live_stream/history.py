@@ -103,7 +103,10 @@ class History:
     async def _read_next_pages(
         self, connections: Sequence[str], since: datetime, until: datetime, rows: int, skipped_rows: int
     ) -> AsyncIterator[list[StoredImpulse]]:
-        """Yield the pages after the first page of a time range; the engine sorts the whole range for each page."""
+        """Yield the messages of a time range without the first ``skipped_rows``, in pages of at most ``rows`` messages.
+
+        Each page is expensive, because the engine sorts the whole time range again.
+        """
         while True:
             page, rows = await self._read_page(connections, since, until, rows, skipped_rows)
             if page:
@@ -115,7 +118,10 @@ class History:
     async def _read_page(
         self, connections: Sequence[str], since: datetime, until: datetime, rows: int, skipped_rows: int = 0
     ) -> tuple[list[StoredImpulse], int]:
-        """Return a page of at most ``rows`` messages, and the page size that the engine accepted."""
+        """Return a page of at most ``rows`` messages, and the page size that was used.
+
+        The page size is less than ``rows`` if the engine rejected a larger result; the next pages should use it, too.
+        """
         while True:
             query = _build_query(connections, since, until, skipped_rows, rows)
             try:

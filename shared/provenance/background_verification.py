@@ -89,7 +89,11 @@ class BackgroundVerification:
         return [*await self._list_due_missing_chains(known), *(chain for _, chain in sorted(due))]
 
     async def _list_due_missing_chains(self, known: Collection[str]) -> list[ChainKey]:
-        """Return the chains that have checkpoints but are not listed, if they were not verified in this period."""
+        """Return the chains that have checkpoints but were deleted, if they are due for verification.
+
+        Args:
+            known: checkpoint name prefixes of the chains that exist.
+        """
         try:
             missing = await self._checkpoints.find_checkpointed_chains_except(known)
         except WorkspaceError as error:

@@ -183,7 +183,7 @@ def _split_note(note: bytes) -> tuple[str, Sequence[str]]:
     text, blank, signatures = decoded.rpartition("\n\n")
     control = any(ord(character) < ord(" ") and character != "\n" for character in decoded)
     if len(note) > MAX_NOTE_BYTES or not blank or not signatures.endswith("\n") or control:
-        raise NoteError("the checkpoint is not a signed note")
+        raise NoteError("the checkpoint is not a signed note: text, an empty line, signature lines")
     return text + "\n", signatures.split("\n")[:-1]
 
 
@@ -202,11 +202,11 @@ def _parse_signature(line: str, key: VerifierKey) -> bytes | None:
     """Parse the signature in a line of a note; return None if another key made the signature."""
     name, _, encoded = line.removeprefix(_DASH).partition(" ")
     if not line.startswith(_DASH) or not encoded:
-        raise NoteError("the checkpoint is not a signed note")
+        raise NoteError("the checkpoint is not a signed note: text, an empty line, signature lines")
     try:
         decoded = _decode_base64(encoded)
     except ValueError:
-        raise NoteError("the checkpoint is not a signed note") from None
+        raise NoteError("the checkpoint is not a signed note: text, an empty line, signature lines") from None
     return decoded[4:] if (name, decoded[:4]) == (key.name, key.key_id) else None
 
 

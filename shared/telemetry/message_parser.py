@@ -82,7 +82,8 @@ def parse_lines(text: bytes, layout: MessageLayout, found: list[FieldError] | No
     Args:
         text: lines in UTF-8, separated by LF or CR LF; empty lines are skipped.
         layout: JSON Pointers to timestamp and ids in the connection's messages.
-        found: as in :func:`parse_messages`.
+        found: list that receives the errors of invalid messages, which are then missing in the result; None to raise an
+            error for them.
 
     Raises:
         WorkspaceError: TOO_LARGE ``MESSAGE_TOO_LARGE`` for a message over 256 KiB; INVALID with the first 100

@@ -1104,7 +1104,7 @@ Tier: TypeAlias = Literal["free", "pro", "enterprise"]
 
 
 TimestampFormat: TypeAlias = Literal["rfc3339", "epochSeconds", "epochMilliseconds"]
-"""Format of the timestamps in a connection's messages, which ``timestampPointer`` selects."""
+"""Format of the timestamps in a connection's messages."""
 
 
 class TokenReply(TypedDict):
@@ -1155,7 +1155,12 @@ Verb: TypeAlias = Literal["list", "read", "create", "replace", "delete"]
 
 
 class Verdict(TypedDict):
-    """Result of a verification: `ChainValid` for the chain, `Valid` for the requested record, null without one."""
+    """Result of a verification: `ChainValid` for the chain, `Valid` for the requested record, null without one.
+
+    `BrokenAt` is the RecordID of the first damaged or missing record, and `Reason` describes the damage. `ForkDetected`
+    is true if two records follow the same record. `Record` is the requested record, and `RecomputedHash` is the hash
+    of its content. `Empty` is true if there was nothing to verify.
+    """
 
     Valid: bool | None
     ChainValid: bool

@@ -329,7 +329,13 @@ def _render_session_counts(plugin: ActivityPlugin, input_sql: str, prefix: str) 
 
 @dataclasses.dataclass(frozen=True)
 class _Definition:
-    """Definition of a plugin: accepted numbers of constants, names of the results, and function that renders SQL."""
+    """Definition of a plugin.
+
+    Attributes:
+        constants: accepted numbers of constant arguments.
+        results: names of the result columns.
+        render: renders the SQL from the plugin's call, the SQL of the input rows, and a prefix for generated names.
+    """
 
     constants: tuple[int, ...]
     results: tuple[str, ...]

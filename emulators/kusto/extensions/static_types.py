@@ -70,7 +70,9 @@ def find_signatures(kind: str, function: str) -> Sequence[Signature]:
 
 @dataclasses.dataclass(frozen=True)
 class DynamicLiteral(ir.FunctionCall):
-    """Literal ``dynamic(...)`` with values such as datetimes; the SQL builds its JSON text and parses this text.
+    """Literal ``dynamic(...)`` with values that JSON lacks, such as datetimes.
+
+    The SQL therefore assembles the literal's JSON when the query runs, instead of containing the JSON as a constant.
 
     Attributes:
         form: ``array`` or ``bag``.

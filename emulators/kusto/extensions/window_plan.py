@@ -107,7 +107,7 @@ class WindowPlan:
 
     @property
     def group_number_depth(self) -> int:
-        """Depth (nesting level) of the column that numbers the groups; 0 if there is only one group."""
+        """Nesting level of the subquery that adds the column ``group``; 0 without partitions, which all start anew."""
         return 0 if self.group is None else 2
 
     def add_restart_column(self, restart: str | None, depth: int) -> tuple[str | None, int]:

@@ -250,8 +250,8 @@ def _build_pending_amendments_operations(
 ) -> list[Operation]:
     """Return a list with the operation that adds the pending amendments among the records to the index.
 
-    One operation is enough, because the records of a batch have the same time. Without pending amendments, the list is
-    empty.
+    One operation is enough: the index has one item for all amendments of one time, and all records of a batch have the
+    same time. Without pending amendments, the list is empty.
     """
     sequences = [record.sequence for record in records if is_pending_amendment(record)]
     if chain.target is not Target.DOMAIN_AMENDMENTS or not sequences:

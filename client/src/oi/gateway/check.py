@@ -10,6 +10,7 @@ from oi.gateway.clock import ReceiveClock
 from oi.gateway.deliveries import Delivery
 from oi.gateway.messages import RejectedError, build_ndjson_line
 from oi.gateway.metrics import Metrics
+from oi.gateway.routes import NO_ROUTE
 from oi.gateway.settings import GatewaySettings
 from oi.gateway.sources import SourceContext, create_source
 from oi.gateway.uplink import Uplink
@@ -122,7 +123,7 @@ class _MessagePrinter:
         try:
             target = self._settings.routes.find_target(delivery.address)
             if target is None:
-                raise RejectedError("no_route", "No route matches the topic and gives a valid connection and device.")  # noqa: TRY301
+                raise RejectedError("no_route", NO_ROUTE)  # noqa: TRY301
             if self._connections is not None and target.connection not in self._connections:
                 raise RejectedError("not_bound", f"The key is not bound to the connection {target.connection}.")  # noqa: TRY301
             line = build_ndjson_line(delivery.payload, target, self._clock.now(), lambda: "new-id")

@@ -11,7 +11,7 @@ from oi.gateway.clock import ReceiveClock
 from oi.gateway.deliveries import Delivery
 from oi.gateway.messages import RejectedError, build_ndjson_line
 from oi.gateway.metrics import Metrics
-from oi.gateway.routes import Routes
+from oi.gateway.routes import NO_ROUTE, Routes
 from oi.gateway.spool import Rejected
 from oi.gateway.spool_thread import SpoolThread
 
@@ -159,7 +159,7 @@ class Intake:
         try:
             target = self._routes.find_target(delivery.address)
             if target is None:
-                raise RejectedError("no_route", "No route matches the topic and gives a valid connection and device.")  # noqa: TRY301
+                raise RejectedError("no_route", NO_ROUTE)  # noqa: TRY301
             line = build_ndjson_line(delivery.payload, target, self._clock.now(), self._create_message_id)
         except RejectedError as error:
             rejected = Rejected(delivery.address, None, error.reason, str(error), delivery.payload)

@@ -8,6 +8,9 @@ from dataclasses import dataclass
 from oi.gateway.sections import Section, SettingsError
 
 TIMESTAMP_FORMATS = ("rfc3339", "epochSeconds", "epochMilliseconds")
+NO_ROUTE = "No route matches the topic, or the matching routes give no valid connection or device id."
+"""Why a message without a target is rejected."""
+
 _LOOKUP = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 _NAMED_LEVEL = re.compile(r"\{([a-zA-Z][a-zA-Z0-9_]*)\}")
 _LONGEST_DEVICE = 256

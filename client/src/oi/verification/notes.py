@@ -231,7 +231,7 @@ def _split_note(note: bytes) -> tuple[str, Sequence[_NoteSignature]]:
     text, blank, signatures = decoded.rpartition("\n\n")
     control = any(ord(character) < ord(" ") and character != "\n" for character in decoded)
     if len(note) > MAX_NOTE_BYTES or not blank or not signatures.endswith("\n") or control:
-        raise NoteError("the checkpoint is not a signed note")
+        raise NoteError("the checkpoint is not a signed note: text, an empty line, signature lines")
     return text + "\n", [_parse_signature(line) for line in signatures.split("\n")[:-1]]
 
 
@@ -257,11 +257,11 @@ def _parse_signature(line: str) -> _NoteSignature:
     """
     name, _, encoded = line.removeprefix(_DASH).partition(" ")
     if not line.startswith(_DASH) or not encoded:
-        raise NoteError("the checkpoint is not a signed note")
+        raise NoteError("the checkpoint is not a signed note: text, an empty line, signature lines")
     try:
         decoded = _decode_base64(encoded)
     except ValueError:
-        raise NoteError("the checkpoint is not a signed note") from None
+        raise NoteError("the checkpoint is not a signed note: text, an empty line, signature lines") from None
     return _NoteSignature(name, decoded[:4], decoded[4:])
 
 

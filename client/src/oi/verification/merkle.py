@@ -64,7 +64,8 @@ class CompactRange:
 
     def is_valid(self) -> bool:
         """Return whether this tree is well-formed: as many subtree roots as ``size`` requires, each of 32 bytes."""
-        return len(self.nodes) == self.size.bit_count() and all(len(node) == 32 for node in self.nodes)  # noqa: PLR2004  SHA-256
+        has_all_nodes = self.size >= 0 and len(self.nodes) == self.size.bit_count()
+        return has_all_nodes and all(len(node) == 32 for node in self.nodes)  # noqa: PLR2004  SHA-256
 
 
 def is_included(data: bytes, index: int, size: int, path: Sequence[bytes], root: bytes) -> bool:

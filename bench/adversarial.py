@@ -47,15 +47,15 @@ def build_attacks() -> tuple[Attack, ...]:
     return (
         *build_kql_attacks(),
         *build_nesting_attacks(),
-        *build_body_attacks(),
+        *build_large_body_attacks(),
         *build_graphql_attacks(),
         *build_header_attacks(),
-        *build_read_attacks(),
+        *build_large_reply_attacks(),
         *build_mcp_attacks(),
     )
 
 
-def build_hostile_kql() -> Mapping[str, str]:
+def build_hostile_kql_by_attack_name() -> Mapping[str, str]:
     """Return KQL texts of the maximum length for which the lexer needs much time, by name of the attack."""
     units = {
         "open-strings": '"\\',
@@ -75,7 +75,7 @@ def build_hostile_kql() -> Mapping[str, str]:
 def build_kql_attacks() -> list[Attack]:
     """Build requests with hostile KQL texts: ad-hoc queries with and without time range, saved queries, MCP calls."""
     found: list[Attack] = []
-    for name, kql in build_hostile_kql().items():
+    for name, kql in build_hostile_kql_by_attack_name().items():
         put = {"name": "Hostile", "surface": "hall", "kql": kql}
         found += [
             Attack(f"ad-hoc-{name}", "POST", _AD_HOC, _to_json({"query": kql})),
@@ -110,7 +110,7 @@ def build_nesting_attacks() -> list[Attack]:
     return found
 
 
-def build_body_attacks() -> list[Attack]:
+def build_large_body_attacks() -> list[Attack]:
     """Build requests with bodies of the maximum size that contain the maximum number of values."""
     documents = "/oi-api/data-stores/mes/databases/orders/tables/workorders"
     event = {
@@ -122,7 +122,9 @@ def build_body_attacks() -> list[Attack]:
     }
     found = []
     for name, unit in _VALUES.items():
-        array, whole, twice = (_repeat_value(unit, size) for size in (250 * KIB, MIB - 4 * KIB, 2 * MIB - 4 * KIB))
+        array, whole, twice = (
+            _build_array_of_equal_values(unit, size) for size in (250 * KIB, MIB - 4 * KIB, 2 * MIB - 4 * KIB)
+        )
         given = _to_json(event)[:-1].decode()
         found += [
             Attack(f"telemetry-{name}", "POST", "/oi-api/telemetry/line", f'{{"v":{array}}}'.encode()),
@@ -139,7 +141,7 @@ def build_body_attacks() -> list[Attack]:
         *found,
         Attack("telemetry-500", "POST", "/oi-api/telemetry/line", _to_json(messages)),
         *_build_list_attacks(),
-        *_build_line_attacks(),
+        *_build_json_lines_attacks(),
     ]
 
 
@@ -158,20 +160,20 @@ def _build_list_attacks() -> list[Attack]:
     return [Attack(name, "POST", path, _to_json(body), must_be_rejected=True) for name, (path, body) in lists.items()]
 
 
-def _build_line_attacks() -> list[Attack]:
+def _build_json_lines_attacks() -> list[Attack]:
     """Build compressed NDJSON bodies of the maximum size whose messages are slow to parse and to write."""
     values = {"integers": "9" * 4_300, "arrays": "[]", "deep": "[" * 90 + "]" * 90, "members": '{"a":0}'}
     headers = {"Content-Type": "application/x-ndjson", "Content-Encoding": "gzip"}
     found = []
     for name, unit in values.items():
         for size in (250 * KIB, 25 * KIB):
-            line = f'{{"a":{_repeat_value(unit, size)}}}\n'.encode()
+            line = f'{{"a":{_build_array_of_equal_values(unit, size)}}}\n'.encode()
             body = gzip.compress(line * (16 * MIB // len(line)))
             found.append(Attack(f"lines-{name}-{size // KIB}", "POST", "/oi-api/telemetry/line", body, headers))
     return found
 
 
-def _repeat_value(unit: str, size: int) -> str:
+def _build_array_of_equal_values(unit: str, size: int) -> str:
     """Build a JSON array of equal values of at most ``size`` bytes.
 
     It contains at most as many arrays and objects as the service permits in one body.
@@ -213,7 +215,7 @@ def build_header_attacks() -> list[Attack]:
     ]
 
 
-def build_read_attacks() -> list[Attack]:
+def build_large_reply_attacks() -> list[Attack]:
     """Build requests with the largest possible replies."""
     wide = "range x from 1 to 10000 step 1 | extend a = strcat('{0}', tostring(x)), d = dynamic([1,2,3]), t = now()"
     rows, large = wide.format("x" * 20), wide.format("x" * 2_000)
@@ -252,7 +254,7 @@ def build_mcp_attacks() -> list[Attack]:
         "ReasonCategory": "other",
         "ReasonText": "large",
     }
-    values = _repeat_value(_VALUES["members"], MIB - 4 * KIB)
+    values = _build_array_of_equal_values(_VALUES["members"], MIB - 4 * KIB)
     body = f'{_to_json(amendment)[:-1].decode()},"AmendedRecord":{{"v":{values}}}}}'.encode()
     definition = {"name": "Large", "surface": "hall", "kql": "print '" + '"' * 65_000 + "'"}
     rows = "range x from 1 to 10000 step 1 | extend a = strrep('\"', {0}), d = dynamic([1,2,3]), t = now()"

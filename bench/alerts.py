@@ -48,17 +48,17 @@ def measure_alerts() -> Iterator[Figure]:
         document = Path(folder) / "workspace.yaml"
         document.write_text(json.dumps(_build_rules_document()), encoding="utf-8")
         with run_service({"WORKSPACE_FILE": str(document)}) as running:
-            _store_rows(running, Path(folder))
+            _import_rows_from_csv_file(running, Path(folder))
             alone = asyncio.run(_send_telemetry(running, "alone", SECONDS / 4))
             asyncio.run(_add_rules(running))
-            beside, delay = asyncio.run(_send_during_evaluations(running))
+            beside, delay = asyncio.run(_measure_rate_and_evaluation_delay(running))
     detail = {"rules": RULES, "queriesWithWindows": QUERIES * len(WINDOWS), "rows": STORED, "seconds": SECONDS}
     yield Figure("alert_evaluation_delay", max(delay, 0.0), "s", at_most=60, detail=detail)
     rates = {"aloneEventsPerSecond": round(alone), "besideEventsPerSecond": round(beside)}
     yield Figure("alert_ingest_ratio", beside / alone, "ratio", at_least=0.8, detail=rates)
 
 
-def _store_rows(running: RunningService, folder: Path) -> None:
+def _import_rows_from_csv_file(running: RunningService, folder: Path) -> None:
     """Import a million rows of the last five hours, which is the longest time range of a rule.
 
     An import takes seconds. Sending the rows as messages would take minutes.
@@ -144,7 +144,7 @@ async def _send_telemetry(running: RunningService, prefix: str, seconds: float) 
         return accepted / (time.perf_counter() - started)
 
 
-async def _send_during_evaluations(running: RunningService) -> tuple[float, float]:
+async def _measure_rate_and_evaluation_delay(running: RunningService) -> tuple[float, float]:
     """Send telemetry while alert rules are evaluated.
 
     Return messages per second and the longest evaluation delay in seconds.

@@ -30,12 +30,12 @@ def _measure_seconds_per_query(queries: int) -> float:
         document = Path(folder) / "workspace.yaml"
         write_workspace(document, connections=queries, queries=queries)
         with run_service({"WORKSPACE_FILE": str(document)}) as running:
-            _wait_for_checks(running)
+            _wait_for_query_checks(running)
             _measure_query_list(running, queries)
             return statistics.median(_measure_query_list(running, queries) for _ in range(_ROUNDS)) / queries
 
 
-def _wait_for_checks(running: RunningService) -> None:
+def _wait_for_query_checks(running: RunningService) -> None:
     """Wait until the service has checked all saved queries after its start.
 
     From then on, lists read the results of these checks from a cache.

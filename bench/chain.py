@@ -15,7 +15,7 @@ from typing import Any
 import orjson
 import uvloop
 
-from bench.chain_service import measure_append_requests, measure_busy_service
+from bench.chain_service import measure_append_requests, measure_healthz_of_busy_service
 from bench.figures import Figure
 from shared.backends.embedded.provenance import SqliteAuditLog, SqliteChainStore
 from shared.backends.embedded.provenance_schema import COLUMNS, ROW_COLUMNS
@@ -149,7 +149,7 @@ def _measure_verification() -> Iterator[Figure]:
         for length, file in files.items():
             asyncio.run(_fill_chain(file, length))
         turns = [
-            {what: _measure_in_new_process(what, files[LONG]) for what in MEASUREMENTS}
+            {what: _measure_time_and_memory_in_new_process(what, files[LONG]) for what in MEASUREMENTS}
             for _ in range(MEASUREMENT_TURNS)
         ]
         best = {what: min(turn[what][0] for turn in turns) for what in MEASUREMENTS}
@@ -165,7 +165,9 @@ def _measure_verification() -> Iterator[Figure]:
         }
         yield Figure("chain_verify_vs_floor", best["floor"] / best["verify"], "ratio", at_least=0.6, detail=detail)
         grown = {
-            length: min(_measure_in_new_process("verify", files[length])[1] for _ in range(MEASUREMENT_TURNS))
+            length: min(
+                _measure_time_and_memory_in_new_process("verify", files[length])[1] for _ in range(MEASUREMENT_TURNS)
+            )
             for length in (SHORT, LONG)
         }
         memory = {
@@ -174,7 +176,7 @@ def _measure_verification() -> Iterator[Figure]:
             "leastOf": MEASUREMENT_TURNS,
         }
         yield Figure("chain_verify_memory", grown[LONG] / grown[SHORT], "ratio", at_most=1.3, detail=memory)
-        yield from measure_busy_service(files[LONG], LONG)
+        yield from measure_healthz_of_busy_service(files[LONG], LONG)
         times = {length: asyncio.run(_measure_query_of_newest_records(file)) * 1000 for length, file in files.items()}
         spent_on = {"milliseconds": {length: round(spent, 3) for length, spent in times.items()}}
         yield Figure("chain_query_newest", times[LONG] - times[BRIEF], "ms", at_most=5, detail=spent_on)
@@ -193,7 +195,7 @@ async def _fill_chain(file: Path, length: int) -> None:
     await store.close()
 
 
-def _measure_in_new_process(measurement: str, file: Path) -> tuple[float, float]:
+def _measure_time_and_memory_in_new_process(measurement: str, file: Path) -> tuple[float, float]:
     """Run the function with this name in ``MEASUREMENTS`` in a new process.
 
     Return its duration in seconds, and the megabytes by which the peak memory of the process grew.
@@ -221,7 +223,7 @@ async def _verify_chain(file: Path) -> None:
         raise RuntimeError(verdict.reason)
 
 
-async def _read_and_hash(file: Path, columns: str = READ_BY_VERIFY) -> None:
+async def _read_and_hash_records(file: Path, columns: str = READ_BY_VERIFY) -> None:
     """Read, parse and hash all records of a chain, which is the least that a verification must do."""
     connection = sqlite3.connect(file)
     sql = f"SELECT {columns} FROM records WHERE chain = 1 ORDER BY sequence"  # noqa: S608  column names
@@ -233,11 +235,11 @@ async def _read_and_hash(file: Path, columns: str = READ_BY_VERIFY) -> None:
 
 
 async def _read_packed_rows_and_hash(file: Path) -> None:
-    await _read_and_hash(file, ROW_COLUMNS)
+    await _read_and_hash_records(file, ROW_COLUMNS)
 
 
 async def _read_content_and_hash(file: Path) -> None:
-    await _read_and_hash(file, "1, canonical, hash")
+    await _read_and_hash_records(file, "1, canonical, hash")
 
 
 async def _measure_query_of_newest_records(file: Path) -> float:
@@ -253,7 +255,7 @@ async def _measure_query_of_newest_records(file: Path) -> float:
 
 MEASUREMENTS: dict[str, Callable[[Path], Coroutine[None, None, None]]] = {
     "verify": _verify_chain,
-    "floor": _read_and_hash,
+    "floor": _read_and_hash_records,
     "packed": _read_packed_rows_and_hash,
     "least": _read_content_and_hash,
 }

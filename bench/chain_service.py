@@ -39,7 +39,7 @@ def measure_append_requests() -> Iterator[Figure]:
     yield Figure("chain_http_append", append / trivial, "ratio", at_least=0.6, detail=detail | more)
 
 
-def measure_busy_service(file: Path, length: int) -> Iterator[Figure]:
+def measure_healthz_of_busy_service(file: Path, length: int) -> Iterator[Figure]:
     """Verify, export and query a long chain over HTTP; measure the response times of ``/healthz`` at the same time.
 
     Args:
@@ -54,7 +54,9 @@ def measure_busy_service(file: Path, length: int) -> Iterator[Figure]:
             probe = threading.Thread(target=_call_healthz_repeatedly, args=(running.url, ends, spent))
             probe.start()
             try:
-                seconds = {name: _measure_request(running, *work) for name, work in _build_requests(length).items()}
+                seconds = {
+                    name: _measure_request(running, *work) for name, work in _build_long_requests(length).items()
+                }
             finally:
                 ends.set()
                 probe.join()
@@ -63,7 +65,7 @@ def measure_busy_service(file: Path, length: int) -> Iterator[Figure]:
     yield Figure("chain_busy_healthz_p99", spent[len(spent) * 99 // 100] * 1000, "ms", at_most=100, detail=detail)
 
 
-def _build_requests(length: int) -> dict[str, tuple[str, object, int]]:
+def _build_long_requests(length: int) -> dict[str, tuple[str, object, int]]:
     """Build the long requests (verify, export, query) by name: path, body and minimum size of the reply in bytes."""
     chain = {"target": "DomainEvents", "scopeKey": "bench"}
     filtered = {**chain, "actionType": "Delete", "entityType": "Batch", "fromSequence": str(length // 2)}

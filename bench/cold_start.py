@@ -25,7 +25,7 @@ def measure_cold_start() -> Iterator[Figure]:
     with tempfile.TemporaryDirectory(prefix="bench-", ignore_cleanup_errors=True) as folder:
         with run_service(folder=Path(folder)) as running:
             token = running.token
-        with _run_engine(Path(folder)) as address:
+        with _run_query_engine(Path(folder)) as address:
             environment = {**os.environ, "DATA_DIR": folder, "KUSTO_URI": address, "BENCH_TOKEN": token}
             runs = [
                 {name: _measure_first_reply(path, environment) for name, path in FIRST.items()} for _ in range(RUNS)
@@ -46,7 +46,7 @@ def _measure_first_reply(path: str, environment: Mapping[str, str]) -> dict[str,
 
 
 @contextmanager
-def _run_engine(folder: Path) -> Iterator[str]:
+def _run_query_engine(folder: Path) -> Iterator[str]:
     """Context manager: start the query engine on the data folder of a stopped service; yield the URL of the engine."""
     data = ["--data", str(folder / "kusto"), "--hub", str(folder / "hub.sqlite"), "--port", "0"]
     command = [sys.executable, "-m", "emulators.kusto", *data]

@@ -28,7 +28,7 @@ def measure_connection_list() -> Iterator[Figure]:
         write_workspace(document, connections=CONNECTIONS, queries=0)
         with run_service({"WORKSPACE_FILE": str(document)}) as running:
             client = http.client.HTTPConnection(urlsplit(running.url).netloc)
-            page, trivial, dump = _measure_medians(running, client)
+            page, trivial, dump = _measure_page_trivial_and_json_seconds(running, client)
             client.close()
     detail = {
         "pageMilliseconds": round(page * 1e3, 2),
@@ -40,16 +40,18 @@ def measure_connection_list() -> Iterator[Figure]:
     yield Figure("connections", page / (dump + trivial), "ratio", at_most=3, detail=detail)
 
 
-def _measure_medians(running: RunningService, client: http.client.HTTPConnection) -> tuple[float, float, float]:
+def _measure_page_trivial_and_json_seconds(
+    running: RunningService, client: http.client.HTTPConnection
+) -> tuple[float, float, float]:
     """Return the median seconds of a page request, of a trivial request, and of converting the page to JSON."""
-    body = orjson.loads(_read_path(running, client, "/oi-api/connections"))
+    body = orjson.loads(_fetch_reply_body(running, client, "/oi-api/connections"))
     if len(body["connections"]) != PAGE:
         raise RuntimeError(f"the page of connections has {len(body['connections'])} of {PAGE} items")
     # The three requests alternate, so that other load on the machine affects all of them.
     rounds = [
         (
-            _measure_seconds(lambda: _read_path(running, client, "/oi-api/connections")),
-            _measure_seconds(lambda: _read_path(running, client, _TRIVIAL)),
+            _measure_seconds(lambda: _fetch_reply_body(running, client, "/oi-api/connections")),
+            _measure_seconds(lambda: _fetch_reply_body(running, client, _TRIVIAL)),
             _measure_seconds(lambda: orjson.dumps(body)),
         )
         for _ in range(_ROUNDS)
@@ -58,7 +60,7 @@ def _measure_medians(running: RunningService, client: http.client.HTTPConnection
     return page, trivial, dump
 
 
-def _read_path(running: RunningService, client: http.client.HTTPConnection, path: str) -> bytes:
+def _fetch_reply_body(running: RunningService, client: http.client.HTTPConnection, path: str) -> bytes:
     client.request("GET", path, headers=running.headers)
     reply = client.getresponse()
     content = reply.read()

@@ -99,15 +99,15 @@ def measure_console() -> Iterator[Figure]:
     if find_node() is None or not (LIGHTHOUSE / "node_modules" / "lighthouse").is_dir():
         raise ToolMissingError("Lighthouse is not installed: make bench installs it with npm")
     with run_service() as running:
-        yield from _measure_pages(running)
-        yield from _measure_table(running)
+        yield from _measure_pages_with_lighthouse(running)
+        yield from _measure_table_frame_times(running)
 
 
-def _measure_pages(running: RunningService) -> Iterator[Figure]:
+def _measure_pages_with_lighthouse(running: RunningService) -> Iterator[Figure]:
     """Run Lighthouse on the sign-in page and on every page after sign-in; yield the lowest score of each category."""
-    signed_in = {name: f"{running.url}/console/#/{name}" for name in _list_pages()}
-    pages = _measure_with_retries(running, {"signIn": f"{running.url}/console/"}, signed_in=False)
-    pages |= _measure_with_retries(running, signed_in, signed_in=True)
+    signed_in = {name: f"{running.url}/console/#/{name}" for name in _list_page_url_paths()}
+    pages = _run_lighthouse_with_retries(running, {"signIn": f"{running.url}/console/"}, signed_in=False)
+    pages |= _run_lighthouse_with_retries(running, signed_in, signed_in=True)
     for category in CATEGORIES:
         scores = {name: page[category] for name, page in pages.items()}
         failing = {name: page["failing"] for name, page in pages.items() if page[category] < LEAST_SCORE}
@@ -120,14 +120,14 @@ def _measure_pages(running: RunningService) -> Iterator[Figure]:
     yield Figure("console_first_paint", max(paint.values()), "s", at_most=1, detail=detail)
 
 
-def _list_pages() -> list[str]:
+def _list_page_url_paths() -> list[str]:
     """Return the URL paths of all pages in the console's route table, and those of ``VIEWS``."""
     entries = PAGES.read_text(encoding="utf-8").split('path: "')[1:]
     paths = [entry.split('"')[0] for entry in entries]
     return [f"consent?{_CONSENT}" if path == "consent" else path for path in paths] + list(VIEWS)
 
 
-def _measure_with_retries(
+def _run_lighthouse_with_retries(
     running: RunningService, pages: dict[str, str], *, signed_in: bool
 ) -> dict[str, dict[str, Any]]:
     """Run Lighthouse on all pages, and again on pages with a low score; return the median run of each page by name.
@@ -167,7 +167,7 @@ def _create_sign_in_link(running: RunningService) -> str:
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
 
 
-def _measure_table(running: RunningService) -> Iterator[Figure]:
+def _measure_table_frame_times(running: RunningService) -> Iterator[Figure]:
     """Yield the time between frames and the CPU time per frame while a table of many simulated rows is scrolled.
 
     The time between frames has no bound, because it depends on the machine's load. The CPU time of the page's thread
@@ -178,7 +178,7 @@ def _measure_table(running: RunningService) -> Iterator[Figure]:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
         try:
             page = browser.new_page(viewport={"width": 1400, "height": 900})
-            page.route("**/workspace/api/keys", _reply_with_many_keys)
+            page.route("**/workspace/api/keys", _reply_with_many_api_keys)
             times, work = _measure_scrolling(page, running)
         finally:
             browser.close()
@@ -206,7 +206,7 @@ def _read_busy_seconds(session: CDPSession) -> float:
     return next(float(each["value"]) for each in metrics if each["name"] == "TaskDuration")
 
 
-def _reply_with_many_keys(route: Route) -> None:
+def _reply_with_many_api_keys(route: Route) -> None:
     at = "2026-01-05T08:00:00.000000Z"
     key: dict[str, Any] = {
         "principal": ADMINISTRATOR,

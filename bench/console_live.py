@@ -47,7 +47,7 @@ def measure_console_live() -> Iterator[Figure]:
 
 
 def _measure_live_chart(page: Page, running: RunningService) -> Iterator[Figure]:
-    _open_chart(page, running)
+    _open_live_chart(page, running)
     session = page.context.new_cdp_session(page)
     session.send("Performance.enable", {"timeDomain": "threadTicks"})
 
@@ -70,7 +70,7 @@ def _measure_live_chart(page: Page, running: RunningService) -> Iterator[Figure]
     yield Figure("console_live_busy", per_thousand, "s per 1,000 events", at_most=0.25, detail=detail)
 
 
-def _open_chart(page: Page, running: RunningService) -> None:
+def _open_live_chart(page: Page, running: RunningService) -> None:
     """Open the live chart with all series selected, and wait until the page shows the state "live"."""
     names = [f"{_CONNECTION}/d{device}/{field}" for device in range(DEVICES) for field in ("pressure", "flow", "rpm")]
     fields = ",".join(name.replace("/", "%2F") for name in names)

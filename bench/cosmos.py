@@ -71,7 +71,7 @@ async def _measure_single_appends(store: CosmosChainStore, callers: int) -> floa
     async def append_repeatedly() -> None:
         tip = await store.read_tip(CHAIN)
         for number in numbers:
-            while (swapped := await _append_if_unchanged(store, tip, f"swap-{callers}-{number}")) is None:
+            while (swapped := await _append_if_tip_unchanged(store, tip, f"swap-{callers}-{number}")) is None:
                 tip = await store.read_tip(CHAIN)
             tip = swapped
 
@@ -80,7 +80,7 @@ async def _measure_single_appends(store: CosmosChainStore, callers: int) -> floa
     return SWAPS / (time.perf_counter() - started)
 
 
-async def _append_if_unchanged(store: CosmosChainStore, chain_tip: Tip, name: str) -> Tip | None:
+async def _append_if_tip_unchanged(store: CosmosChainStore, chain_tip: Tip, name: str) -> Tip | None:
     """Append one record after the tip (last record) of the chain; return the new tip, None if the tip has moved."""
     previous = chain_tip.hash or compute_genesis_hash("bench", CHAIN.target, CHAIN.scope_key)
     record = seal_record(

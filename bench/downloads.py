@@ -57,7 +57,7 @@ def measure_downloads() -> Iterator[Figure]:
         with run_service(folder=folder / "data") as running:
             idle = read_resident_mb(running.pid)
             for form in COPIES:
-                copied = measure_copy(archive, folder / "copied", form)
+                copied = measure_duckdb_copy(archive, folder / "copied", form)
                 probe = LoadMonitor(running)
                 measure_download(running, form, 1)  # warm-up, which is not measured
                 with probe:
@@ -92,7 +92,7 @@ def fill_archive(archive: Path) -> None:
     engine.close()
 
 
-def measure_copy(archive: Path, target: Path, file_format: str) -> float:
+def measure_duckdb_copy(archive: Path, target: Path, file_format: str) -> float:
     """Return the seconds that DuckDB's COPY needs to write all rows of the archive to a file in the given format."""
     engine = duckdb.connect()
     engine.execute("SET TimeZone = 'UTC'")

@@ -11,7 +11,7 @@ from statistics import median
 import duckdb
 
 from bench.figures import Figure
-from emulators.kusto.schema import create_tables
+from emulators.kusto.schema import create_or_upgrade_tables
 from emulators.kusto.store import Offset, TelemetryRow, TelemetryStore
 
 STORED: tuple[int, int] = (0, 5_000_000)
@@ -38,7 +38,7 @@ def _measure_batches(stored: int) -> list[float]:
     """Store batches of new rows in a table with ``stored`` rows; return the processor milliseconds of each batch."""
     with tempfile.TemporaryDirectory(prefix="bench-") as folder:
         connection = duckdb.connect(str(Path(folder) / "telemetry.duckdb"), config={"threads": 2})
-        create_tables(connection, _NOW)
+        create_or_upgrade_tables(connection, _NOW)
         connection.execute(
             "INSERT INTO ingest.seen SELECT hash(i), hash(-i), ? + to_seconds(i * 80000 // greatest(?, 1)) "
             "FROM range(1, ? + 1) numbers(i)",

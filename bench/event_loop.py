@@ -67,7 +67,7 @@ def measure_event_loop() -> Iterator[Figure]:
         failures: dict[str, int] = {}
         for attack in build_attacks():
             if any(part in attack.name for part in chosen.split(",")):
-                longest[attack.name], status = _measure_blocking(running, probe, attack)
+                longest[attack.name], status = _measure_blocking_and_reply_status(running, probe, attack)
                 if status >= 500 or (attack.must_be_rejected and status < 400):
                     failures[attack.name] = status
     slowest = sorted(longest, key=lambda name: longest[name], reverse=True)[:20]
@@ -76,7 +76,9 @@ def measure_event_loop() -> Iterator[Figure]:
     yield Figure("event_loop_failures", len(failures), "requests", at_most=0, detail=failures)
 
 
-def _measure_blocking(running: RunningService, probe: HealthzProbe, attack: Attack) -> tuple[float, int]:
+def _measure_blocking_and_reply_status(
+    running: RunningService, probe: HealthzProbe, attack: Attack
+) -> tuple[float, int]:
     """Return the milliseconds for which an attack blocked the event loop, and the HTTP status of the reply.
 
     An attack that exceeds the bound is repeated; the result is the shortest time, because other processes can only

@@ -30,9 +30,9 @@ def find_faults(expression: Expression) -> list[str]:
     """Return one sentence for each rule that a regular expression breaks; an empty list if it takes linear time."""
     tree = expression.parse()
     rules = _RuleChecker(tree.state.flags, is_bytes=isinstance(expression.pattern, bytes))
-    found = list(rules.check_sequence(_flatten_groups(tree)))
+    found = list(rules.describe_ambiguous_repetitions(_flatten_groups(tree)))
     if not expression.is_anchored:
-        found += rules.check_search(_flatten_groups(tree))
+        found += rules.describe_search_restarts(_flatten_groups(tree))
     return list(dict.fromkeys(found))
 
 
@@ -43,18 +43,20 @@ class _RuleChecker:
         self._flags = flags
         self._is_bytes = is_bytes
 
-    def check_sequence(self, items: RegexItems) -> Iterator[str]:
+    def describe_ambiguous_repetitions(self, items: RegexItems) -> Iterator[str]:
         """Yield a sentence for each nested or adjacent repetition in a sequence of items that accepts too much."""
         for index, item in enumerate(items):
             if _is_unbounded(item) and item[0] in _BACKTRACKING:
                 if self._is_ambiguous_repetition(item):
                     yield "a repetition inside a repetition accepts the same characters"
-                if self._find_next_repetition(self.find_accepted_characters([item]), items[index + 1 :])[0]:
+                if self._find_adjacent_repetition_or_barrier(self.find_accepted_characters([item]), items[index + 1 :])[
+                    0
+                ]:
                     yield "two adjacent repetitions accept the same characters"
             for part in _list_subpatterns(item):
-                yield from self.check_sequence(part)
+                yield from self.describe_ambiguous_repetitions(part)
 
-    def check_search(self, items: RegexItems) -> Iterator[str]:
+    def describe_search_restarts(self, items: RegexItems) -> Iterator[str]:
         """Yield a sentence for each repetition that makes a search quadratic.
 
         After a failed attempt, the search starts again at each position of the text that the repetition has matched,
@@ -66,30 +68,32 @@ class _RuleChecker:
                 if not _is_unbounded(item) or (is_last and item[0] is not _constants.MIN_REPEAT):
                     continue
                 run = self.find_accepted_characters([item])
-                if not any(self._always_ends_run(before, run) for before in way[:index]):
+                if not any(self._never_matches_inside_run(before, run) for before in way[:index]):
                     yield "a search may restart at each character of a repetition"
 
     def find_accepted_characters(self, items: RegexItems) -> frozenset[str]:
         """Return those characters of a fixed sample that at least one of these items of an expression can match."""
-        return frozenset().union(*(self._find_item_characters(item) for item in items))
+        return frozenset().union(*(self._find_accepted_item_characters(item) for item in items))
 
-    def build_sample(self, items: RegexItems) -> str:
+    def build_matching_text(self, items: RegexItems) -> str:
         """Build a short text that matches a sequence of items; lookaheads and lookbehinds are ignored."""
         text = ""
         for item in items:
             operation, value = item
             parts = _list_subpatterns(item)
             if operation in _REPEATS:
-                text += self.build_sample(parts[0]) * max(value[0], 1)
+                text += self.build_matching_text(parts[0]) * max(value[0], 1)
             elif operation is _constants.BRANCH:
-                text += self.build_sample(parts[-1])
+                text += self.build_matching_text(parts[-1])
             elif not parts:
                 text += min(
-                    self._find_item_characters(item), key=lambda each: (not each.isprintable(), each), default=""
+                    self._find_accepted_item_characters(item),
+                    key=lambda each: (not each.isprintable(), each),
+                    default="",
                 )
         return text
 
-    def _find_item_characters(self, item: RegexItem) -> frozenset[str]:
+    def _find_accepted_item_characters(self, item: RegexItem) -> frozenset[str]:
         parts = _list_subpatterns(item)
         if parts:
             if item[0] in _LOOKS:
@@ -97,9 +101,9 @@ class _RuleChecker:
             return frozenset().union(*map(self.find_accepted_characters, parts))
         if item[0] in (_constants.AT, _constants.GROUPREF):
             return frozenset()
-        return self._find_matching_characters(item)
+        return self._match_sample_characters(item)
 
-    def _find_matching_characters(self, item: RegexItem) -> frozenset[str]:
+    def _match_sample_characters(self, item: RegexItem) -> frozenset[str]:
         state = _parser.State()
         state.flags = self._flags
         state.str = b"" if self._is_bytes else ""
@@ -113,20 +117,22 @@ class _RuleChecker:
             each if isinstance(each, str) else each.decode("latin-1") for each in sample if one.fullmatch(each)
         )
 
-    def _always_ends_run(self, item: RegexItem, run: frozenset[str]) -> bool:
+    def _never_matches_inside_run(self, item: RegexItem, run: frozenset[str]) -> bool:
         """Return whether an item of an expression never matches inside a text that has only the characters ``run``."""
         operation, value = item
         if operation is _constants.AT:
             is_word = all(each.isalnum() or each == "_" for each in run)
             return value in _STARTS or (value is _constants.AT_BOUNDARY and is_word)
         if operation is _constants.BRANCH:
-            return all(any(self._always_ends_run(each, run) for each in way) for way in _list_subpatterns(item))
+            return all(
+                any(self._never_matches_inside_run(each, run) for each in way) for way in _list_subpatterns(item)
+            )
         if _can_be_empty(item):
             return False
         parts = _list_subpatterns(item)
         if parts:
-            return any(self._always_ends_run(each, run) for each in parts[0])
-        return not self._find_item_characters(item) & run
+            return any(self._never_matches_inside_run(each, run) for each in parts[0])
+        return not self._find_accepted_item_characters(item) & run
 
     def _is_ambiguous_repetition(self, item: RegexItem) -> bool:
         """Return whether a repetition can match the same text in several ways, as in ``(a|a)*`` or ``(a*)*``."""
@@ -138,7 +144,8 @@ class _RuleChecker:
                     return True
         inner = [each for each in _iterate_descendants(body) if _is_unbounded(each)]
         return any(
-            not any(self._always_ends_run(each, self.find_accepted_characters([one])) for each in body) for one in inner
+            not any(self._never_matches_inside_run(each, self.find_accepted_characters([one])) for each in body)
+            for one in inner
         )
 
     def _find_first_characters(self, items: RegexItems) -> frozenset[str]:
@@ -149,13 +156,13 @@ class _RuleChecker:
             found |= (
                 frozenset().union(*map(self._find_first_characters, parts))
                 if parts
-                else self._find_item_characters(item)
+                else self._find_accepted_item_characters(item)
             )
             if not _can_be_empty(item):
                 break
         return found
 
-    def _find_next_repetition(self, run: frozenset[str], items: RegexItems) -> tuple[bool, bool]:
+    def _find_adjacent_repetition_or_barrier(self, run: frozenset[str], items: RegexItems) -> tuple[bool, bool]:
         """Find the next repetition in ``items`` that accepts characters in ``run``.
 
         Return two flags. The first is True if there is such a repetition. The second is True if the repetition follows
@@ -164,10 +171,10 @@ class _RuleChecker:
         for item in items:
             if _is_unbounded(item) and self._find_first_characters([item]) & run:
                 return True, False
-            ways = [self._find_next_repetition(run, part) for part in _list_subpatterns(item)]
+            ways = [self._find_adjacent_repetition_or_barrier(run, part) for part in _list_subpatterns(item)]
             if any(meets for meets, _ in ways):
                 return True, False
-            if self._always_ends_run(item, run):
+            if self._never_matches_inside_run(item, run):
                 return False, True
         return False, False
 
@@ -229,7 +236,7 @@ def _can_be_empty(item: RegexItem) -> bool:
     return operation in (*_LOOKS, _constants.AT, _constants.GROUPREF)
 
 
-def build_hard_texts(expression: Expression) -> list[tuple[str, str]]:
+def build_slow_text_prefixes_and_units(expression: Expression) -> list[tuple[str, str]]:
     """Return pairs of texts from which the slowest texts for an expression are built: a beginning, and a repeated part.
 
     The repeated part matches the whole expression, or one repetition in the expression, alone or together with the
@@ -239,9 +246,9 @@ def build_hard_texts(expression: Expression) -> list[tuple[str, str]]:
     rules = _RuleChecker(tree.state.flags, is_bytes=isinstance(expression.pattern, bytes))
     found: dict[tuple[str, str], None] = {}
     for way in _iterate_alternatives(_flatten_groups(tree)):
-        found["", rules.build_sample(way)] = None
+        found["", rules.build_matching_text(way)] = None
         for index, item in enumerate(way):
             if any(map(_is_unbounded, _iterate_descendants([item]))):
-                before, body = rules.build_sample(way[:index]), rules.build_sample([item])
+                before, body = rules.build_matching_text(way[:index]), rules.build_matching_text([item])
                 found.update(dict.fromkeys([(before, body), (before, before + body), ("", body)]))
     return [(begin, unit) for begin, unit in found if unit]

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, Final
 
-from bench.expression_rules import build_hard_texts
+from bench.expression_rules import build_slow_text_prefixes_and_units
 from bench.expressions import Expression, find_expressions
 from bench.figures import Figure
 from shared.catalog.kql_tokens import mask_literals, tokenize
@@ -50,8 +50,8 @@ def measure_expression_times() -> Iterator[Figure]:
     """
     ratios: dict[str, float] = {}
     longest: dict[str, float] = {}
-    for name, find_matches, build_text in _iterate_cases():
-        ratios[name] = max(ratios.get(name, 0), _measure_growth(find_matches, build_text))
+    for name, find_matches, build_text in _iterate_searches_with_slow_texts():
+        ratios[name] = max(ratios.get(name, 0), _measure_time_growth_factor(find_matches, build_text))
         longest[name] = max(longest.get(name, 0), _measure_longest_step(find_matches, build_text(LENGTH)) * 1000)
     worst = max(ratios, key=lambda name: ratios[name], default="")
     slowest = max(longest, key=lambda name: longest[name])
@@ -60,7 +60,7 @@ def measure_expression_times() -> Iterator[Figure]:
     yield Figure("expression_longest", longest[slowest], "ms", at_most=MOST_MILLISECONDS, detail=detail)
 
 
-def _measure_growth(find_matches: _FindMatches, build_text: Callable[[int], Any]) -> float:
+def _measure_time_growth_factor(find_matches: _FindMatches, build_text: Callable[[int], Any]) -> float:
     """Return the factor by which an expression's time grows when its text becomes twice as long.
 
     Both texts are measured alternately, so that a change of the processor's speed affects both. A large factor is
@@ -88,21 +88,21 @@ def _measure_longest_step(find_matches: _FindMatches, text: Any) -> float:
     return best
 
 
-def _iterate_cases() -> Iterator[tuple[str, _FindMatches, Callable[[int], Any]]]:
+def _iterate_searches_with_slow_texts() -> Iterator[tuple[str, _FindMatches, Callable[[int], Any]]]:
     """Yield a name, a search, and a function that builds a text of a given length on which the search is slow."""
     for expression in find_expressions():
         if expression.pattern is not None:
-            yield from _iterate_expression_cases(expression)
+            yield from _iterate_searches_of_expression(expression)
     for unit in _KQL_UNITS:
         # Only the growth of `blank` is checked: it is Python code, which lets other threads run.
         yield "blank", lambda text: (mask_literals(text) for _ in range(1)), partial(_build_repeating_text, "", unit)
         yield "tokens", tokenize, partial(_build_repeating_text, "", unit)
 
 
-def _iterate_expression_cases(expression: Expression) -> Iterator[tuple[str, _FindMatches, Callable[[int], Any]]]:
+def _iterate_searches_of_expression(expression: Expression) -> Iterator[tuple[str, _FindMatches, Callable[[int], Any]]]:
     pattern: re.Pattern[Any] = re.compile(expression.pattern or "", expression.flags)
     find_matches: _FindMatches = partial(_match_whole_text, pattern) if expression.is_anchored else pattern.finditer
-    for begin, unit in build_hard_texts(expression):
+    for begin, unit in build_slow_text_prefixes_and_units(expression):
         yield (
             expression.place,
             find_matches,

@@ -21,7 +21,7 @@ _KEY = "a key of the benchmark, never checked"
 _HUB = "live"
 
 
-async def run_emulator(clients: int, messages: int) -> None:
+async def run_web_pubsub_emulator(clients: int, messages: int) -> None:
     """Start the Web PubSub emulator, wait for all clients, and send each message to all of them."""
     service = WebPubSubEmulator(ServiceSettings(_KEY, hubs={_HUB: HubSettings(anonymous=True)}))
     hub = service.get_or_create_hub(_HUB)
@@ -72,7 +72,7 @@ async def _wait_until(condition: Callable[[], bool]) -> None:
 
 if __name__ == "__main__":
     asyncio.run(
-        {"emulator": run_emulator, "websockets": run_websockets_server}[sys.argv[1]](
+        {"emulator": run_web_pubsub_emulator, "websockets": run_websockets_server}[sys.argv[1]](
             int(sys.argv[2]), int(sys.argv[3])
         ),
         loop_factory=uvloop.new_event_loop,

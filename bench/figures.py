@@ -32,7 +32,7 @@ class Figure:
         return {name: value for name, value in bounds if value is not None}
 
     @property
-    def counts_defects(self) -> bool:
+    def is_defect_count(self) -> bool:
         """True if the bounds permit only one value, such as 0 errors; then a single bad run is a defect, not noise."""
         return self.at_most == 0 or (self.at_least is not None and self.at_least == self.at_most)
 
@@ -52,7 +52,7 @@ def summarise_runs(runs: Sequence[Figure]) -> dict[str, Any]:
         runs: the figure of each run of its benchmark; at least one.
     """
     values = sorted(run.value for run in runs)
-    judged = values if runs[0].counts_defects else [median(values)]
+    judged = values if runs[0].is_defect_count else [median(values)]
     middle = sorted(runs, key=lambda run: run.value)[len(runs) // 2]
     return {
         "name": middle.name,

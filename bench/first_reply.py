@@ -14,7 +14,7 @@ import time
 STARTED = time.perf_counter()
 
 
-async def _call_pipeline(path: str) -> int:
+async def _call_pipeline_and_get_status(path: str) -> int:
     from functions.http_blueprint import get_pipeline  # noqa: PLC0415  its import is timed
     from shared.http.messages import Request  # noqa: PLC0415  the same
 
@@ -27,7 +27,7 @@ def main(path: str) -> None:
     import function_app  # noqa: F401, PLC0415  its import is timed
 
     imported = time.perf_counter()
-    status = asyncio.run(_call_pipeline(path))
+    status = asyncio.run(_call_pipeline_and_get_status(path))
     print(json.dumps({"import": imported - STARTED, "reply": time.perf_counter() - STARTED, "status": status}))
 
 

@@ -40,7 +40,7 @@ def measure_gateway() -> Iterator[Figure]:
     if MOSQUITTO is None:
         raise ToolMissingError("Mosquitto is not installed (Debian: apt-get install mosquitto)")
     batches = list(build_messages(MESSAGES, BATCH))
-    posted = _measure_posts([json.dumps(batch).encode() for batch in batches])
+    posted = _measure_direct_posts([json.dumps(batch).encode() for batch in batches])
     sent = _measure_gateway([json.dumps(message).encode() for batch in batches for message in batch], 0)
     detail = {
         "messages": MESSAGES,
@@ -62,7 +62,7 @@ class _Times:
     rows: float
 
 
-def _measure_posts(bodies: list[bytes]) -> _Times:
+def _measure_direct_posts(bodies: list[bytes]) -> _Times:
     with run_service() as running:
         started = time.perf_counter()
         accepted = post_bodies(f"{running.url}/oi-api/telemetry/line", running.headers, bodies, CONNECTIONS)

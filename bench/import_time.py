@@ -18,16 +18,16 @@ def measure_import_time() -> Iterator[Figure]:
     """Import ``function_app`` and its third-party packages alternately, each time in a new process."""
     floor, app = [], []
     # The packages have byte code since their installation; the first import compiles that of the app.
-    _measure_import("function_app")
+    _measure_import_seconds("function_app")
     for _ in range(RUNS):
-        floor.append(_measure_import(FLOOR))
-        app.append(_measure_import("function_app"))
+        floor.append(_measure_import_seconds(FLOOR))
+        app.append(_measure_import_seconds("function_app"))
     ratio = statistics.median(app) / statistics.median(floor)
     detail = {"appSeconds": round(statistics.median(app), 4), "floorSeconds": round(statistics.median(floor), 4)}
     yield Figure("import_time_ratio", ratio, "ratio", at_most=1.5, detail={**detail, "floor": FLOOR, "runs": RUNS})
 
 
-def _measure_import(modules: str) -> float:
+def _measure_import_seconds(modules: str) -> float:
     code = f"import time; t = time.perf_counter(); import {modules}; print(time.perf_counter() - t)"
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     command = [sys.executable, "-c", code]

@@ -15,10 +15,10 @@ import pyarrow.parquet as pq
 from bench.figures import Figure
 from bench.kql_cases import CASES
 from bench.kql_row_cases import ROW_CASES
-from emulators.kusto.extensions import EXTENSIONS, create_sql_objects
+from emulators.kusto.extensions import EXTENSIONS, create_functions_and_macros
 from emulators.kusto.query_checks import install_sql_length_check
 from emulators.kusto.sandbox import open_database
-from emulators.kusto.tables import create_views, load_tables, read_column_types, read_table_columns
+from emulators.kusto.tables import create_parquet_views, load_tables, read_column_types, read_table_columns
 from emulators.kusto.translate import translate
 
 ROWS = 1_000_000
@@ -35,7 +35,7 @@ def measure_kql() -> Iterator[Figure]:
     """Alternately run each query as translated KQL and as hand-written SQL; compare the median times."""
     with tempfile.TemporaryDirectory(prefix="bench-") as folder, open_database(None) as connection:
         _write_rows(Path(folder) / "Telemetry.parquet")
-        schema, types = _prepare_translator(connection, Path(folder))
+        schema, types = _prepare_translator_and_get_schema(connection, Path(folder))
         for case in (*CASES, *ROW_CASES):
             translated = _translate_to_sql(connection, case.kql, schema, types)
             ours, theirs = _measure_median_times(connection, translated, case.sql)
@@ -44,18 +44,18 @@ def measure_kql() -> Iterator[Figure]:
             yield Figure(f"kql_{case.name}", ours / theirs, "ratio", at_most=at_most, detail=detail)
 
 
-def _prepare_translator(
+def _prepare_translator_and_get_schema(
     connection: duckdb.DuckDBPyConnection, folder: Path
 ) -> tuple[dict[str, list[str]], Mapping[str, str]]:
     """Load the tables and install the extensions of the KQL translator, as the query emulator does.
 
     Return the columns of each table, and the DuckDB types of the columns.
     """
-    load_tables(connection, create_views(connection, folder), MEMORY_BYTES)
+    load_tables(connection, create_parquet_views(connection, folder), MEMORY_BYTES)
     install_sql_length_check()
     for extension in EXTENSIONS:
         extension.install_extension()
-    create_sql_objects(connection)
+    create_functions_and_macros(connection)
     schema = {table: list(columns) for table, columns in read_table_columns(connection, ["Telemetry"]).items()}
     return schema, read_column_types(connection, ["Telemetry"])
 

@@ -10,10 +10,10 @@ import numpy as np
 import orjson
 
 from bench.figures import Figure
-from emulators.kusto.extensions import EXTENSIONS, create_sql_objects
+from emulators.kusto.extensions import EXTENSIONS, create_functions_and_macros
 from emulators.kusto.query_checks import install_sql_length_check
 from emulators.kusto.sandbox import open_database
-from emulators.kusto.series.decomposition import decompose, detect_periods, score_anomalies, score_outliers
+from emulators.kusto.series.decomposition import decompose_series, detect_periods, score_anomalies, score_outliers
 from emulators.kusto.translate import translate
 
 SERIES = 10_000
@@ -33,7 +33,7 @@ def measure_kql_series() -> Iterator[Figure]:
         install_sql_length_check()
         for extension in EXTENSIONS:
             extension.install_extension()
-        create_sql_objects(connection)
+        create_functions_and_macros(connection)
         connection.execute(
             "CREATE TABLE T AS SELECT CAST(to_json(list_transform(range(0, ?), lambda k: sin(k / 3.82) * 10 + "  # noqa: S608  constants
             f"((k * 7919 + i * 31) % 101) / 50.0)) AS JSON) AS y FROM range({SERIES}) AS r(i)",
@@ -119,7 +119,7 @@ _CASES: Mapping[str, tuple[str, Compute]] = {
         "series_decompose_anomalies(y)",
         lambda y: score_anomalies(y, None, None, None, None, None, None),
     ),
-    "decompose_forecast": ("series_decompose_forecast(y, 50)", lambda y: decompose(y, None, None, 50, None)),
+    "decompose_forecast": ("series_decompose_forecast(y, 50)", lambda y: decompose_series(y, None, None, 50, None)),
     "fir": (
         "series_fir(y, dynamic([1, 1, 1, 1, 1]))",
         lambda y: {"filtered": np.convolve(y, np.full(5, 0.2))[: len(y)]},

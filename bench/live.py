@@ -47,13 +47,13 @@ def _measure_delivery_rate(server: str) -> float:
         try:
             assert process.stdout is not None  # noqa: S101  it is a pipe
             port = int(process.stdout.readline())
-            seconds = asyncio.run(_measure_deliveries(port), loop_factory=uvloop.new_event_loop)
+            seconds = asyncio.run(_measure_delivery_seconds(port), loop_factory=uvloop.new_event_loop)
         finally:
             process.terminate()
     return _CLIENTS * _MESSAGES / seconds
 
 
-async def _measure_deliveries(port: int) -> float:
+async def _measure_delivery_seconds(port: int) -> float:
     """Connect all clients; return the seconds between the first and the last byte that the clients receive."""
     loop = asyncio.get_running_loop()
     clients = [_ByteCountingClient(port, loop.create_future()) for _ in range(_CLIENTS)]

@@ -44,7 +44,7 @@ def measure_live_stream() -> Iterator[Figure]:
 
     ``live_p99_with_start`` is the 99th percentile of all events, ``live_p99`` that of events after the first second.
     """
-    heard = uvloop.run(_run_with_service())
+    heard = uvloop.run(_run_service_and_listeners())
     delays = sorted(delay for listener in heard for delay in listener.delays)
     # The first messages wait until the service has loaded its modules and opened its connections.
     first = EVENTS_PER_SECOND // SOURCES
@@ -127,7 +127,7 @@ class LiveStreamListener:
                     return
 
 
-async def _run_with_service() -> list[LiveStreamListener]:
+async def _run_service_and_listeners() -> list[LiveStreamListener]:
     with run_service({"WORKSPACE_FILE": str(_WORKSPACE)}) as running:
         return await send_to_listeners(running, SECONDS)
 

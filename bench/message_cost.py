@@ -67,27 +67,27 @@ def measure_message_cost() -> Iterator[Figure]:
     """Measure the processor time of each step from acceptance to live stream; yield the medians of several rounds."""
     rounds, readings = [], []
     for _ in range(ROUNDS):
-        rounds.append(asyncio.run(_run_round()))
+        rounds.append(asyncio.run(_measure_all_steps_once()))
         readings.append(_measure_json_parsing())
     totals = [sum(steps.values()) for steps in rounds]
     ratios = [total / reading for total, reading in zip(totals, readings, strict=True)]
     parts = {name: round(median(steps[name] for steps in rounds), 1) for name in rounds[0]}
     detail = {"messages": EVENTS, "batch": BATCH, "rounds": ROUNDS, "microseconds": parts}
-    yield Figure("message_cost", median(totals), "µs", detail=detail | _describe_spread(totals))
+    yield Figure("message_cost", median(totals), "µs", detail=detail | _get_minimum_and_maximum(totals))
     yield Figure(
         "message_cost_in_readings",
         median(ratios),
         "ratio",
         at_most=MOST_READINGS,
-        detail={"readingMicroseconds": round(median(readings), 2)} | _describe_spread(ratios),
+        detail={"readingMicroseconds": round(median(readings), 2)} | _get_minimum_and_maximum(ratios),
     )
 
 
-def _describe_spread(values: Sequence[float]) -> dict[str, float]:
+def _get_minimum_and_maximum(values: Sequence[float]) -> dict[str, float]:
     return {"minimum": round(min(values), 1), "maximum": round(max(values), 1)}
 
 
-async def _run_round() -> dict[str, float]:
+async def _measure_all_steps_once() -> dict[str, float]:
     """Run every processing step once on a batch; return each step's processor time per message in microseconds."""
     stores = _Stores()
     catalog = _build_catalog()
@@ -108,7 +108,7 @@ async def _run_round() -> dict[str, float]:
 
     async def accept_body(body: bytes) -> None:
         value = await parse_body(body, SYSTEM_RUNTIME)
-        await service.accept("line", value, size=len(body))
+        await service.accept_messages("line", value, size=len(body))
         accepted.append(stores.sent)
 
     async def ingest_batch(batch: TriggerBatch) -> None:
@@ -123,9 +123,9 @@ async def _run_round() -> dict[str, float]:
 
     cost = {"accept": await _measure_step(accept_body, bodies)}
     cost["ingest"] = await _measure_step(
-        ingest_batch, [_build_trigger(number, each) for number, each in enumerate(accepted)]
+        ingest_batch, [_build_trigger_batch(number, each) for number, each in enumerate(accepted)]
     )
-    batches = [_build_trigger(number, each) for number, each in enumerate(impulses)]
+    batches = [_build_trigger_batch(number, each) for number, each in enumerate(impulses)]
     cost["archive"] = await _measure_step(archive_batch, batches)
     cost["live"] = await _measure_step(publish, batches)
     return cost
@@ -138,7 +138,7 @@ async def _measure_step[T](run_step: Callable[[T], Awaitable[None]], inputs: Seq
     return (time.process_time() - started) / EVENTS * 1e6
 
 
-def _build_trigger(number: int, messages: Sequence[HubMessage]) -> TriggerBatch:
+def _build_trigger_batch(number: int, messages: Sequence[HubMessage]) -> TriggerBatch:
     """Build the input of an Event Hub trigger, in the form that the Functions host sends to the worker."""
     places = [
         {"SequenceNumber": at, "Offset": str(at), "PartitionKey": each.partition_key, "EnqueuedTimeUtc": _ENQUEUED}

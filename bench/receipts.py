@@ -20,7 +20,7 @@ def measure_receipts() -> Iterator[Figure]:
     """Measure the replies per second for the inclusion proof and for the receipt of one record, alternately."""
     rates: dict[str, list[float]] = {"proof": [], "receipt": []}
     with run_service() as running:
-        size = _fill_chain(running)
+        size = _fill_chain_and_sign_checkpoint(running)
         address = f"{running.url}/oi-api/provenance"
         paths = {
             "proof": f"{address}/proof?{_CHAIN}&sequence={SEQUENCE}&size={size}",
@@ -36,7 +36,7 @@ def measure_receipts() -> Iterator[Figure]:
     yield Figure("receipt_to_proof", median["receipt"] / median["proof"], "ratio", at_least=0.8, detail=detail)
 
 
-def _fill_chain(running: RunningService) -> int:
+def _fill_chain_and_sign_checkpoint(running: RunningService) -> int:
     """Append audit events and sign a checkpoint by creating an audit bundle; return the number of records."""
     event = {"ScopeKey": "receipts", "ActionType": "Changed", "EntityType": "Batch", "EntityID": "B-1"}
     body = json.dumps({**event, "AfterState": {"note": "x" * 200}}).encode()

@@ -76,19 +76,19 @@ def _create_temporary_directory() -> AbstractContextManager[str]:
 
 def measure_reply_rate(url: str, headers: dict[str, str], *, connections: int, seconds: float) -> float:
     """Send GET requests over several connections; return the replies per second. An error status raises an error."""
-    return asyncio.run(_measure_load(url, headers, connections, seconds))
+    return asyncio.run(_measure_reply_rate(url, headers, connections, seconds))
 
 
-async def _measure_load(url: str, headers: dict[str, str], connections: int, seconds: float) -> float:
+async def _measure_reply_rate(url: str, headers: dict[str, str], connections: int, seconds: float) -> float:
     connector = aiohttp.TCPConnector(limit=connections)
     async with aiohttp.ClientSession(connector=connector, headers=headers) as session:
         ends_at = time.perf_counter() + seconds
         started = time.perf_counter()
-        counts = await asyncio.gather(*(_repeat_requests(session, url, ends_at) for _ in range(connections)))
+        counts = await asyncio.gather(*(_repeat_and_count_requests(session, url, ends_at) for _ in range(connections)))
         return sum(counts) / (time.perf_counter() - started)
 
 
-async def _repeat_requests(session: aiohttp.ClientSession, url: str, ends_at: float) -> int:
+async def _repeat_and_count_requests(session: aiohttp.ClientSession, url: str, ends_at: float) -> int:
     count = 0
     while time.perf_counter() < ends_at:
         async with session.get(url) as reply:

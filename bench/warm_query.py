@@ -34,7 +34,7 @@ def measure_warm_query() -> Iterator[Figure]:
         for _ in range(20):
             _measure_request(running)
         times = [_measure_request(running) for _ in range(REQUESTS)]
-        kept, computed = (_measure_formats(running, lookup) for lookup in ("newest-kept", "newest"))
+        kept, computed = (_measure_rows_per_second_by_format(running, lookup) for lookup in ("newest-kept", "newest"))
     whole = statistics.median(total for total, _ in times)
     engine = statistics.median(own for _, own in times)
     detail = {"routeMs": round(whole, 3), "engineMs": round(engine, 3), "rows": ROWS, "requests": REQUESTS}
@@ -47,7 +47,7 @@ def measure_warm_query() -> Iterator[Figure]:
         yield Figure(name, rates["arrow"] / rates["json"], "times the rows/s of JSON", at_least=bound, detail=measured)
 
 
-def _measure_formats(running: RunningService, lookup: str) -> dict[str, float]:
+def _measure_rows_per_second_by_format(running: RunningService, lookup: str) -> dict[str, float]:
     """Return, by reply format, the rows per second that a client reads into a data frame with equal column types.
 
     Requests alternate between the formats.

@@ -122,7 +122,7 @@ async def _measure_arrival_rate(session: aiohttp.ClientSession, arrivals: Arriva
     """Let one evaluation of a rule fire alerts for 3,000 devices at once; return the webhook events per second."""
     await _send_level_messages(session, [f"many-{number}" for number in range(EVENTS)], 9.0)
     await _wait_for_rows(session, "many", EVENTS)
-    await _put_rule(session, "many", {"prefix": "many"}, "P1D", "PT1H")
+    await _put_alert_rule(session, "many", {"prefix": "many"}, "P1D", "PT1H")
     times = await arrivals.wait_for_events(EVENTS)
     return (EVENTS - 1) / (times[EVENTS - 1] - times[0])
 
@@ -136,7 +136,7 @@ async def _measure_event_delays(session: aiohttp.ClientSession, arrivals: Arriva
     await _send_level_messages(session, ["one"], 1.0)
     await _wait_for_rows(session, "one", 1)
     for number in range(RULES):
-        await _put_rule(session, f"one-{number}", {"prefix": "one"}, "PT15S", f"PT{3_600 + number}S")
+        await _put_alert_rule(session, f"one-{number}", {"prefix": "one"}, "PT15S", f"PT{3_600 + number}S")
     delays: list[float] = []
     for crossing in range(CROSSINGS):
         before = len(arrivals.times)
@@ -162,7 +162,7 @@ async def _wait_for_rows(session: aiohttp.ClientSession, prefix: str, number: in
         await asyncio.sleep(0.2)
 
 
-async def _put_rule(
+async def _put_alert_rule(
     session: aiohttp.ClientSession, lookup: str, parameters: dict[str, str], interval: str, time_range: str
 ) -> None:
     rule = {

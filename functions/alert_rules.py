@@ -15,7 +15,7 @@ from functions.catalog_items import (
     get_administration,
     get_caller,
 )
-from functions.conditions import parse_condition
+from functions.conditions import parse_conditional_headers
 from functions.idempotency import make_idempotent
 from functions.paging import CatalogPageQuery, build_cursor_check, select_page
 from functions.reply_docs import alert_rules as replies
@@ -65,9 +65,9 @@ async def list_alert_rules(call: Call[CatalogPageQuery]) -> Reply:
 
     The lookup of a rule is its short name in URLs.
     """
-    catalog = await services().catalog.current()
+    catalog = await services().catalog.get_current_catalog()
     page, cursor = select_page("alert rules", catalog.alert_rules, call.query)
-    states = await services().alerts.service.load_states()
+    states = await services().alerts.service.load_states_by_rule()
 
     def describe_rule(lookup: str) -> dict[str, Any]:
         return _rule_to_json(catalog.items[ItemKind.ALERT_RULE, lookup], states.get(lookup))
@@ -78,7 +78,7 @@ async def list_alert_rules(call: Call[CatalogPageQuery]) -> Reply:
 @GROUP.endpoint("GET", _ROUTE, right=AccessRight.ALERT_READ, docs=replies.RULE_READ)
 async def read_alert_rule(call: Call) -> Reply:
     """Return an alert rule with its state."""
-    catalog = await services().catalog.current()
+    catalog = await services().catalog.get_current_catalog()
     if call.path["lookup"] not in catalog.alert_rules:
         raise build_alert_rule_not_found_error(call.path["lookup"])
     return build_item_reply(await _describe_rule(catalog.items[ItemKind.ALERT_RULE, call.path["lookup"]]))
@@ -100,7 +100,7 @@ async def _check_rule(call: Call[Any, AlertRuleBody], faults: ValidationErrors) 
     keys = {kind: [item.key for item in stored.items if item.kind == kind] for kind in ItemKind}
     add_field_errors(faults, find_alert_rule_errors(rule, keys[ItemKind.CONNECTION], keys[ItemKind.SURFACE]))
     if rule.query is not None and faults.has_valid_fields("query", "parameters", "timeRange", "condition", "groupBy"):
-        with faults.collect():
+        with faults.collect_raised_error():
             add_field_errors(faults, await _list_query_errors(rule, stored, call.principal.rights))
 
 
@@ -130,7 +130,7 @@ async def _list_query_errors(
 )
 async def put_alert_rule(call: Call[Any, AlertRuleBody]) -> Reply:
     """Create an alert rule, or replace its definition."""
-    lookup, condition = call.path["lookup"], parse_condition(call.request)
+    lookup, condition = call.path["lookup"], parse_conditional_headers(call.request)
     build = partial(_build_rule, lookup, call.body)
     replaced = await get_administration().put(get_caller(call), ItemKind.ALERT_RULE, lookup, build, condition)
     return build_item_reply(await _describe_rule(replaced.item), is_new=replaced.is_new)
@@ -139,7 +139,7 @@ async def put_alert_rule(call: Call[Any, AlertRuleBody]) -> Reply:
 @GROUP.endpoint("DELETE", _ROUTE, right=AccessRight.ALERT_MANAGE, docs=replies.RULE_DELETED)
 async def delete_alert_rule(call: Call) -> Reply:
     """Delete an alert rule; its alerts are resolved."""
-    lookup, condition = call.path["lookup"], parse_condition(call.request)
+    lookup, condition = call.path["lookup"], parse_conditional_headers(call.request)
     await get_administration().delete(get_caller(call), ItemKind.ALERT_RULE, lookup, condition)
     return Reply(204)
 
@@ -148,7 +148,7 @@ async def delete_alert_rule(call: Call) -> Reply:
 @make_idempotent
 async def evaluate_alert_rule(call: Call) -> Reply:
     """Evaluate an alert rule once, even if it is disabled; return whether each alert would fire, and change nothing."""
-    catalog = await services().catalog.current()
+    catalog = await services().catalog.get_current_catalog()
     entry = catalog.alert_rules.get(call.path["lookup"])
     if entry is None:
         raise build_alert_rule_not_found_error(call.path["lookup"])

@@ -47,7 +47,7 @@ class AlertsQuery(BaseModel):
         return AlertFilter(self.state, self.severity, self.surface)
 
     @property
-    def filter_text(self) -> str:
+    def cursor_filter_text(self) -> str:
         """Values of all filters as one text, such as ``firing critical cooling``.
 
         The paging cursor contains this text, so that a cursor of a list with other filters is rejected.
@@ -56,7 +56,7 @@ class AlertsQuery(BaseModel):
 
 
 async def _check_alerts_page(call: Call[AlertsQuery], faults: ValidationErrors) -> None:
-    _CURSOR.collect_errors(faults, call.query.cursor, call.query.filter_text)
+    _CURSOR.collect_errors(faults, call.query.cursor, call.query.cursor_filter_text)
 
 
 @GROUP.endpoint(
@@ -70,11 +70,11 @@ async def _check_alerts_page(call: Call[AlertsQuery], faults: ValidationErrors) 
 async def list_alerts(call: Call[AlertsQuery]) -> Reply:
     """Return alerts, newest first."""
     query = call.query
-    after = _CURSOR.decode(query.cursor, query.filter_text)
+    after = _CURSOR.decode(query.cursor, query.cursor_filter_text)
     page, has_more = await services().alerts.service.list_alerts(query.alert_filter, after, query.limit)
     cursor = {}
     if has_more:
-        cursor["cursor"] = _CURSOR.encode(query.filter_text, (format_rfc3339(page[-1].started_at), page[-1].id))
+        cursor["cursor"] = _CURSOR.encode(query.cursor_filter_text, (format_rfc3339(page[-1].started_at), page[-1].id))
 
     def build_reply() -> Reply:
         return build_json_reply({"alerts": [alert_to_json(alert) for alert in page], **cursor})

@@ -15,13 +15,13 @@ from functions.reply_docs import provenance_events as replies
 from shared.auth.principals import Principal
 from shared.auth.rights import AccessRight
 from shared.catalog.signature_models import SignatureRequirement
-from shared.errors import ValidationErrors, invalid
+from shared.errors import ValidationErrors, build_invalid_field_error
 from shared.http.messages import JSON, Reply, build_json_reply
 from shared.http.negotiation import choose_media_type
 from shared.http.operations import Call, Group
 from shared.http.unknown_names import UnknownNames
 from shared.provenance.amendment_report import Report, render_report
-from shared.provenance.amendments import AmendmentPolicy, AmendmentState, check_reason
+from shared.provenance.amendments import AmendmentPolicy, AmendmentState, check_amendment_reason
 from shared.provenance.decisions import find_decisions
 from shared.provenance.models import AmendmentBody, RejectionBody, RequiredScopeKey, SentSignature
 from shared.provenance.notes import NoteError
@@ -60,7 +60,7 @@ async def load_report_header(chain: ChainKey, author: Principal) -> ReportHeader
     The state is None if the author may not read the audit log. If the author may verify chains, the chain is verified
     first, for at most 20 seconds.
     """
-    workspace = (await services().catalog.current()).workspace
+    workspace = (await services().catalog.get_current_catalog()).workspace
     return ReportHeader(
         workspace_id=workspace.id if workspace else "",
         workspace_name=workspace.name if workspace else "",
@@ -142,14 +142,14 @@ class AmendmentsQuery(SequenceQuery):
     )
 
 
-async def _check_scope(call: Call[ScopeQuery | AmendmentsQuery, Any], faults: ValidationErrors) -> None:
+async def _check_scope_key_of_query(call: Call[ScopeQuery | AmendmentsQuery, Any], faults: ValidationErrors) -> None:
     check_scope(faults, call.query.scope_key)
 
 
 async def _check_entity(call: Call[ChainQuery], faults: ValidationErrors) -> None:
     check_scope(faults, call.query.scope_key)
     if faults.has_valid_fields("entityId") and not call.query.entity_id:
-        faults.add(invalid("entityId", "is required and must not be empty"))
+        faults.add(build_invalid_field_error("entityId", "is required and must not be empty"))
 
 
 async def _check_amendment(call: Call[Any, AmendmentBody], faults: ValidationErrors) -> None:
@@ -157,13 +157,13 @@ async def _check_amendment(call: Call[Any, AmendmentBody], faults: ValidationErr
     if faults:
         # A valid request is not checked against the policy here: it may be a retry, which gets the first reply again
         # even if the policy has changed meanwhile.
-        check_reason(faults, call.body, await _load_amendment_policy())
+        check_amendment_reason(faults, call.body, await _load_amendment_policy())
 
 
 async def _check_rejection(call: Call[RejectQuery, RejectionBody], faults: ValidationErrors) -> None:
     in_body, in_query = call.body.scope_key, call.query.scope_key
     if in_body and in_query and in_body != in_query:
-        faults.add(invalid(BODY_SCOPE_FIELD, "must equal scopeKey in the query string"))
+        faults.add(build_invalid_field_error(BODY_SCOPE_FIELD, "must equal scopeKey in the query string"))
     elif in_body is not None:
         check_scope(faults, in_body, BODY_SCOPE_FIELD)
     elif faults.has_valid_fields(BODY_SCOPE_FIELD):
@@ -203,7 +203,7 @@ async def create_amendment(call: Call[Any, AmendmentBody]) -> Reply:
     feature=PROVENANCE,
     query=AmendmentsQuery,
     unknown=UnknownNames.REPORT,
-    check=_check_scope,
+    check=_check_scope_key_of_query,
     docs=replies.AMENDMENTS_QUERIED,
 )
 async def query_scope_amendments(call: Call[AmendmentsQuery]) -> Reply:
@@ -282,13 +282,13 @@ async def reason_categories(_: Call) -> Reply:
     query=ScopeQuery,
     body=ApprovalBody,
     unknown=UnknownNames.IGNORE,
-    check=_check_scope,
+    check=_check_scope_key_of_query,
     docs=replies.AMENDMENT_APPROVED,
 )
 async def approve_amendment(call: Call[ScopeQuery, ApprovalBody]) -> Reply:
     """Approve a pending amendment; its author cannot approve it."""
     chain = resolve_amendments_chain(call.query.scope_key)
-    creators = await services().access.find_conflicting_authors(call.principal)
+    creators = await services().access.find_authors_caller_cannot_approve(call.principal)
     signer = await _build_signer(call, call.body.signature, is_rejection=False)
     async with reserve_append_id(call) as append_id:
         decision = await services().provenance.amendments.approve(
@@ -314,7 +314,7 @@ async def reject_amendment(call: Call[RejectQuery, RejectionBody]) -> Reply:
     """Reject a pending amendment; its author cannot reject it."""
     in_body, in_query = call.body.scope_key, call.query.scope_key
     chain = resolve_amendments_chain(in_query if in_body is None else in_body)
-    creators = await services().access.find_conflicting_authors(call.principal)
+    creators = await services().access.find_authors_caller_cannot_approve(call.principal)
     signer = await _build_signer(call, call.body.signature, is_rejection=True)
     async with reserve_append_id(call) as append_id:
         decision = await services().provenance.amendments.reject(
@@ -337,10 +337,12 @@ async def _build_signer(call: Call[Any, Any], sent_signature: Any, *, is_rejecti
 
 
 async def _load_amendment_policy() -> AmendmentPolicy:
-    policies = (await services().catalog.current()).policies
+    policies = (await services().catalog.get_current_catalog()).policies
     policy = policies.provenance
     if policy is None:
-        raise invalid("workspace", "declares no policy `provenance`, which amendments require; add it to the policies")
+        raise build_invalid_field_error(
+            "workspace", "declares no policy `provenance`, which amendments require; add it to the policies"
+        )
     must_sign = policies.signatures.amendments is SignatureRequirement.REQUIRED
     return AmendmentPolicy(
         approval_required=policy.require_approval or policy.require_two_person_auth or must_sign,

@@ -10,7 +10,13 @@ from functions.durable_runner import DurableRunner
 from functions.reply_docs import imports as replies
 from shared.auth.rights import AccessRight
 from shared.downloads.models import BundledChain, BundleRequest, Job, JobKind
-from shared.errors import FieldError, ValidationErrors, WorkspaceError, build_invalid_fields_error, invalid
+from shared.errors import (
+    FieldError,
+    ValidationErrors,
+    WorkspaceError,
+    build_invalid_field_error,
+    build_invalid_fields_error,
+)
 from shared.http.messages import Reply, build_json_reply
 from shared.http.operation_docs import build_enum_schema
 from shared.http.operations import Call, Group
@@ -27,7 +33,7 @@ MAX_CHAINS: Final = 1_000
 RUNNER: Final = DurableRunner(ORCHESTRATOR)
 
 
-def _to_record_time(value: object) -> object:
+def _to_audit_record_time(value: object) -> object:
     """Convert an ISO 8601 time to the format of audit records; a time without a zone is in UTC."""
     if value is None:
         return None
@@ -37,7 +43,9 @@ def _to_record_time(value: object) -> object:
 
 
 Date = Annotated[
-    str | None, BeforeValidator(_to_record_time), WithJsonSchema({"type": ["string", "null"], "format": "date-time"})
+    str | None,
+    BeforeValidator(_to_audit_record_time),
+    WithJsonSchema({"type": ["string", "null"], "format": "date-time"}),
 ]
 
 
@@ -68,21 +76,21 @@ async def _check_bundle(call: Call[Any, BundleBody], faults: ValidationErrors) -
     body = call.body
     is_dated = faults.has_valid_fields("startDate", "endDate") and body.start_date and body.end_date
     if is_dated and (body.start_date or "") > (body.end_date or ""):
-        faults.add(invalid("startDate", "must not be after endDate"))
+        faults.add(build_invalid_field_error("startDate", "must not be after endDate"))
     if faults.has_valid_fields("scopes"):
         checked = set[tuple[str, str | None]]()
         for number, scope in enumerate(body.scopes):
             chain = scope.target, scope.scope_key
-            _check_scope(scope, number, faults, is_repeated=chain in checked)
+            _check_bundle_chain(scope, number, faults, is_repeated=chain in checked)
             checked.add(chain)
 
 
-def _check_scope(scope: BundleScope, number: int, faults: ValidationErrors, *, is_repeated: bool) -> None:
+def _check_bundle_chain(scope: BundleScope, number: int, faults: ValidationErrors, *, is_repeated: bool) -> None:
     """Check the chain at index ``number`` of a requested audit bundle, and add its errors to ``faults``."""
     own = ValidationErrors()
     check_target_and_scope(own, scope.target, scope.scope_key)
     if is_repeated:
-        own.add(invalid("target", "must list each chain only once"))
+        own.add(build_invalid_field_error("target", "must list each chain only once"))
     try:
         own.raise_all()
     except WorkspaceError as error:

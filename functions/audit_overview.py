@@ -8,7 +8,7 @@ from pydantic import BaseModel, BeforeValidator, Field
 from functions.provenance_queries import TargetName
 from functions.reply_docs import audit_overview as replies
 from shared.auth.rights import AccessRight
-from shared.errors import ValidationErrors, invalid
+from shared.errors import ValidationErrors, build_invalid_field_error
 from shared.http.messages import JSON, Reply, build_json_reply
 from shared.http.operations import Call, Group
 from shared.provenance.cursors import ListCursor, decode_cursor, encode_cursor
@@ -56,7 +56,7 @@ class ScopesQuery(PageQuery):
     )
 
     @property
-    def filter_text(self) -> str:
+    def cursor_filter_text(self) -> str:
         """Values of all filters as one text, such as ``DomainEvents broken``.
 
         The paging cursor contains this text, so that a cursor of a list with other filters is rejected.
@@ -67,13 +67,13 @@ class ScopesQuery(PageQuery):
 async def _check_scopes_query(call: Call[ScopesQuery], faults: ValidationErrors) -> None:
     target = call.query.target
     if target is not None and faults.has_valid_fields("target") and target not in set(Target):
-        faults.add(invalid("target", f"must be one of {', '.join(Target)}", code="TARGET_UNKNOWN"))
-    _SCOPES_CURSOR.collect_errors(faults, call.query.cursor, call.query.filter_text)
+        faults.add(build_invalid_field_error("target", f"must be one of {', '.join(Target)}", code="TARGET_UNKNOWN"))
+    _SCOPES_CURSOR.collect_errors(faults, call.query.cursor, call.query.cursor_filter_text)
 
 
 async def _check_pending_amendments_query(call: Call[PageQuery], faults: ValidationErrors) -> None:
     if faults.has_valid_fields("cursor"):
-        with faults.collect():
+        with faults.collect_raised_error():
             parse_pending_amendments_cursor(call.query.cursor)
 
 
@@ -90,14 +90,14 @@ async def list_scopes(call: Call[ScopesQuery]) -> Reply:
     """Return the chains of the audit log with record counts and last verifications, sorted by target and scope."""
     query = call.query
     target = None if query.target is None else Target(query.target)
-    after = _SCOPES_CURSOR.decode(query.cursor, query.filter_text)
+    after = _SCOPES_CURSOR.decode(query.cursor, query.cursor_filter_text)
     page = await services().provenance.overview.list_chains(
         target, after, query.limit, broken_only=query.verdict is not None
     )
     cursor = None
     if page.has_more:
         last = page.summaries[-1].chain
-        cursor = _SCOPES_CURSOR.encode(query.filter_text, (str(last.target), last.scope_key))
+        cursor = _SCOPES_CURSOR.encode(query.cursor_filter_text, (str(last.target), last.scope_key))
     return build_json_reply(
         {"scopes": [chain_summary_to_json(summary) for summary in page.summaries], "cursor": cursor}
     )
@@ -153,5 +153,5 @@ def parse_pending_amendments_cursor(cursor: str | None) -> PendingPlace | None:
     try:
         timestamp, scope_key, sequence = decode_cursor(PENDING_CURSOR, cursor, (str, str, int))
     except ValueError as error:
-        raise invalid("cursor", str(error)) from error
+        raise build_invalid_field_error("cursor", str(error)) from error
     return PendingPlace(str(timestamp), str(scope_key), min(max(int(sequence), 0), 2**53))

@@ -42,7 +42,7 @@ async def bundle_build(job: str) -> bool:
     Return False if the orchestrator must call this activity again later.
     """
     with open_span("build an audit bundle"):
-        return await services().audit_bundles.runner.build_bundle(job)
+        return await services().audit_bundles.runner.build_bundle_unless_busy(job)
 
 
 @blueprint.function_name("bundle_fail")

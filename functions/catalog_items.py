@@ -7,13 +7,13 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from functions.conditions import parse_condition
+from functions.conditions import parse_conditional_headers
 from shared.catalog.administration import Administration
 from shared.catalog.change_rules import Caller
 from shared.catalog.etags import compute_definition_etag
 from shared.catalog.models import LOOKUP_PATTERN
 from shared.catalog.ports import CatalogItem
-from shared.errors import FieldError, ValidationErrors, build_invalid_fields_error, invalid
+from shared.errors import FieldError, ValidationErrors, build_invalid_field_error, build_invalid_fields_error
 from shared.http.messages import Reply, Request, build_json_reply
 from shared.http.operations import Call
 from shared.timestamps import format_rfc3339
@@ -38,14 +38,18 @@ def get_caller(call: Call[Any, Any]) -> Caller:
 
 def check_conditional_headers(faults: ValidationErrors, request: Request) -> None:
     """Check the headers If-Match and If-None-Match of a request, and add an error to ``faults`` if one is malformed."""
-    with faults.collect():
-        parse_condition(request)
+    with faults.collect_raised_error():
+        parse_conditional_headers(request)
 
 
 def check_lookup(faults: ValidationErrors, lookup: str) -> None:
     """Check the lookup (short name) of an item in the URL path, and add an error to ``faults`` if it is invalid."""
     if not re.fullmatch(LOOKUP_PATTERN, lookup):
-        faults.add(invalid("lookup", "must have up to 64 letters, digits, _ and -, and begin with a letter or a digit"))
+        faults.add(
+            build_invalid_field_error(
+                "lookup", "must have up to 64 letters, digits, _ and -, and begin with a letter or a digit"
+            )
+        )
 
 
 def add_field_errors(faults: ValidationErrors, errors: Iterable[FieldError]) -> None:
@@ -55,7 +59,7 @@ def add_field_errors(faults: ValidationErrors, errors: Iterable[FieldError]) -> 
         faults.add(build_invalid_fields_error(new))
 
 
-def compute_etag(item: CatalogItem) -> str:
+def compute_item_etag(item: CatalogItem) -> str:
     """Compute the ETag of a catalog item from its definition."""
     return compute_definition_etag(item.definition)
 
@@ -66,7 +70,7 @@ def describe_last_change(item: CatalogItem) -> dict[str, Any]:
         "createdAt": format_rfc3339(item.created_at),
         "updatedAt": format_rfc3339(item.updated_at),
         "editedBy": item.edited_by,
-        "etag": compute_etag(item),
+        "etag": compute_item_etag(item),
     }
 
 

@@ -32,7 +32,7 @@ WRITE_CONDITIONS: Final[Mapping[str, Mapping[str, Any]]] = {
 }
 
 
-def parse_condition(request: Request) -> Condition:
+def parse_conditional_headers(request: Request) -> Condition:
     """Parse the headers If-Match and If-None-Match of a request.
 
     Raises:

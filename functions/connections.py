@@ -16,7 +16,7 @@ from functions.catalog_items import (
     get_administration,
     get_caller,
 )
-from functions.conditions import parse_condition
+from functions.conditions import parse_conditional_headers
 from functions.paging import CatalogPageQuery, build_cursor_check, select_page
 from functions.reply_docs import connections as replies
 from functions.serialized_items import SerializedItems, build_serialized_list_reply
@@ -68,7 +68,7 @@ async def list_connections(call: Call[CatalogPageQuery]) -> Reply:
 
     The lookup of a connection is its short name in URLs.
     """
-    catalog = await services().catalog.current()
+    catalog = await services().catalog.get_current_catalog()
     page, cursor = select_page("connections", catalog.connections, call.query)
     states = await services().telemetry.connection_states.load_states()
     items = (catalog.items[ItemKind.CONNECTION, lookup] for lookup in page)
@@ -83,7 +83,7 @@ async def list_connections(call: Call[CatalogPageQuery]) -> Reply:
 @GROUP.endpoint("GET", _ROUTE, right=AccessRight.CATALOG_READ, docs=replies.READ)
 async def read_connection(call: Call) -> Reply:
     """Return a data connection with its status."""
-    catalog = await services().catalog.current()
+    catalog = await services().catalog.get_current_catalog()
     if call.path["lookup"] not in catalog.connections:
         raise build_connection_not_found_error(call.path["lookup"])
     return build_item_reply(await _describe_connection(catalog.items[ItemKind.CONNECTION, call.path["lookup"]]))
@@ -130,7 +130,7 @@ async def _check_connection(call: Call[Any, ConnectionBody], faults: ValidationE
 )
 async def put_connection(call: Call[Any, ConnectionBody]) -> Reply:
     """Create a data connection, or replace its definition."""
-    lookup, condition = call.path["lookup"], parse_condition(call.request)
+    lookup, condition = call.path["lookup"], parse_conditional_headers(call.request)
     build = partial(_build_connection, lookup, call.body)
     replaced = await get_administration().put(get_caller(call), ItemKind.CONNECTION, lookup, build, condition)
     return build_item_reply(await _describe_connection(replaced.item), is_new=replaced.is_new)
@@ -142,7 +142,7 @@ async def delete_connection(call: Call) -> Reply:
 
     A surface is a named group of data connections.
     """
-    lookup, condition = call.path["lookup"], parse_condition(call.request)
+    lookup, condition = call.path["lookup"], parse_conditional_headers(call.request)
     await get_administration().delete(get_caller(call), ItemKind.CONNECTION, lookup, condition)
     return Reply(204)
 
@@ -173,13 +173,13 @@ class _Version(NamedTuple):
 
 async def _describe_connection(item: CatalogItem) -> dict[str, Any]:
     states = await services().telemetry.connection_states.load_states()
-    surfaces = (await services().catalog.current()).list_surfaces_of_connection(item.key)
+    surfaces = (await services().catalog.get_current_catalog()).list_surfaces_of_connection(item.key)
     return _connection_to_json(_Version(item, states.get(item.key), surfaces))
 
 
 def _connection_to_json(version: _Version) -> dict[str, Any]:
     connection = Connection.model_validate(version.item.definition)
-    derived = services().telemetry.statuses.derive(connection, version.state)
+    derived = services().telemetry.statuses.derive_status(connection, version.state)
     return {
         **connection.model_dump(mode="json", by_alias=True),
         "status": derived.status,

@@ -10,12 +10,12 @@ from functions.catalog_items import (
     LIVE_MEMBERS,
     build_item_reply,
     check_conditional_headers,
-    compute_etag,
+    compute_item_etag,
     describe_last_change,
     get_administration,
     get_caller,
 )
-from functions.conditions import parse_condition
+from functions.conditions import parse_conditional_headers
 from functions.idempotency import make_idempotent
 from functions.reply_docs import containers as replies
 from shared.auth.rights import AccessRight
@@ -31,8 +31,8 @@ from shared.data_stores.containers import (
     ContainerSummary,
     apply_container_change,
     build_container_not_found_error,
-    check_container,
     check_data_class_change,
+    check_new_container,
 )
 from shared.data_stores.tables import build_database_not_found_error
 from shared.errors import ValidationErrors
@@ -53,8 +53,8 @@ class ContainerBody(BaseModel):
     data_class: DataClass = Field(alias="dataClass")
 
 
-async def _check_container(call: Call[Any, ContainerBody], faults: ValidationErrors) -> None:
-    check_container(faults, call.body.name, call.body.partition_key_path, call.body.data_class)
+async def _check_new_container(call: Call[Any, ContainerBody], faults: ValidationErrors) -> None:
+    check_new_container(faults, call.body.name, call.body.partition_key_path, call.body.data_class)
 
 
 @GROUP.endpoint("GET", _ROUTE, right=AccessRight.DATA_STORE_READ, docs=replies.LISTED)
@@ -76,7 +76,7 @@ async def list_containers(call: Call) -> Reply:
     _ROUTE,
     right=AccessRight.DATA_STORE_MANAGE,
     body=ContainerBody,
-    check=_check_container,
+    check=_check_new_container,
     docs=replies.CREATED,
 )
 @make_idempotent
@@ -94,8 +94,8 @@ async def create_container(call: Call[Any, ContainerBody]) -> Reply:
 @GROUP.endpoint("DELETE", _ROUTE + "/{containerName}", right=AccessRight.DATA_STORE_MANAGE, docs=replies.DELETED)
 async def delete_container(call: Call) -> Reply:
     """Delete the catalog record of a container; the container must not exist in the Cosmos DB account."""
-    lookup, name, condition = call.path["lookup"], call.path["containerName"], parse_condition(call.request)
-    await services().data_stores.containers.delete(call.principal, lookup, name, condition)
+    lookup, name, condition = call.path["lookup"], call.path["containerName"], parse_conditional_headers(call.request)
+    await services().data_stores.containers.delete_record(call.principal, lookup, name, condition)
     return Reply(204)
 
 
@@ -113,7 +113,7 @@ class ContainerRecordBody(StrictBody):
 @GROUP.endpoint("GET", "oi-api/data-stores", right=AccessRight.DATA_STORE_READ, docs=replies.STORES_LISTED)
 async def list_data_stores(_: Call) -> Reply:
     """Return the data stores with their databases and declared containers."""
-    catalog = await services().catalog.current()
+    catalog = await services().catalog.get_current_catalog()
     # A data store can have many containers.
     return await services().runtime.run_in_thread(_build_data_stores_reply, catalog)
 
@@ -155,7 +155,7 @@ async def _check_container_record(call: Call[Any, ContainerRecordBody], faults: 
 async def put_container(call: Call[Any, ContainerRecordBody]) -> Reply:
     """Change the data class or the exposed operations of a declared container."""
     item = await _get_container_record(call.path)
-    body, condition = call.body, parse_condition(call.request)
+    body, condition = call.body, parse_conditional_headers(call.request)
     change = ContainerChange(
         body.data_class, None if body.expose is None else frozenset(body.expose), body.partition_key_path
     )
@@ -174,22 +174,22 @@ async def _get_container_record(path: Mapping[str, str]) -> CatalogItem:
     item = find_item(stored, ItemKind.CONTAINER, build_container_key(path["lookup"], path["containerName"]))
     if item is not None:
         return item
-    if (await services().catalog.current()).find_database(path["lookup"]) is None:
+    if (await services().catalog.get_current_catalog()).find_database(path["lookup"]) is None:
         raise build_database_not_found_error(path["lookup"])
     raise build_container_not_found_error()
 
 
 def _build_data_stores_reply(catalog: Catalog) -> Reply:
-    stores = [_store_to_json(catalog.data_stores[lookup].value, catalog) for lookup in sorted(catalog.data_stores)]
+    stores = [_data_store_to_json(catalog.data_stores[lookup].value, catalog) for lookup in sorted(catalog.data_stores)]
     return build_json_reply({"dataStores": stores})
 
 
-def _store_to_json(store: DataStore, catalog: Catalog) -> dict[str, Any]:
+def _data_store_to_json(store: DataStore, catalog: Catalog) -> dict[str, Any]:
     described: dict[str, Any] = store.model_dump(mode="json", by_alias=True)
     for database in described["databases"]:
         for container in database["containers"]:
             key = build_container_key(database["lookup"], container["name"])
-            container["etag"] = compute_etag(catalog.items[ItemKind.CONTAINER, key])
+            container["etag"] = compute_item_etag(catalog.items[ItemKind.CONTAINER, key])
     return described
 
 

@@ -36,7 +36,7 @@ async def build_signer(
     """
     # The cached catalog can be some seconds old: the policy, the member's name and rights may have changed since.
     services().catalog.reader.invalidate()
-    catalog = await services().catalog.current()
+    catalog = await services().catalog.get_current_catalog()
     policy = catalog.policies.signatures
     if sent_signature is None and get_requirement(policy) is SignatureRequirement.OFF:
         return None

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, NotRequired, TypedDict
 
-from shared.errors import Kind, WorkspaceError, invalid
-from shared.graphql_api.error_codes import to_error_object
+from shared.errors import Kind, WorkspaceError, build_invalid_field_error
+from shared.graphql_api.error_codes import to_graphql_error_object
 from shared.http.messages import JSON, Reply, Request
 from shared.http.negotiation import choose_media_type
 from shared.http.operation_docs import DocumentedReply, OperationDocs
@@ -101,9 +101,9 @@ async def read_parameters(request: Request) -> GraphQLParameters:
     members = await (_parse_query_string(request) if request.method != "POST" else _parse_body(request))
     query, name = members.get("query"), members.get("operationName")
     if not isinstance(query, str) or not query.strip():
-        raise invalid("query", "must be a string that contains a GraphQL document")
+        raise build_invalid_field_error("query", "must be a string that contains a GraphQL document")
     if name is not None and not isinstance(name, str):
-        raise invalid("operationName", "must be a string")
+        raise build_invalid_field_error("operationName", "must be a string")
     _require_object(members, "extensions")
     return GraphQLParameters(query, _require_object(members, "variables"), name or None)
 
@@ -125,7 +125,7 @@ def build_graphql_problem(error: WorkspaceError, request_id: str, request: Reque
     if media_type == JSON and request.method not in _METHODS:
         return build_problem_reply(error, request_id)
     # Clients that prefer the GraphQL media type accept error bodies in that type only.
-    graphql_error = to_error_object(error)
+    graphql_error = to_graphql_error_object(error)
     graphql_error["extensions"]["traceId"] = request_id
     headers = {"Content-Type": f"{media_type}; charset=utf-8", **build_error_headers(error)}
     return Reply(int(STATUS[error.kind]), serialise_json({"errors": [graphql_error]}), headers)
@@ -151,7 +151,7 @@ async def graphql_query(call: Call) -> Reply:
 
 
 async def _execute_request(call: Call[Any, Any]) -> Reply:
-    workspace = (await services().catalog.current()).workspace
+    workspace = (await services().catalog.get_current_catalog()).workspace
     if workspace is None or call.path["workspaceId"] != workspace.id:
         raise WorkspaceError(
             Kind.FORBIDDEN, "OTHER_WORKSPACE", "The credential does not belong to the workspace in the URL."
@@ -172,7 +172,7 @@ async def _parse_query_string(request: Request) -> dict[str, Any]:
     try:
         members: dict[str, Any] = dict(request.query_pairs)
     except ValueError as error:
-        raise invalid("query", f"the query string is invalid: {error}") from None
+        raise build_invalid_field_error("query", f"the query string is invalid: {error}") from None
     for name in ("variables", "extensions"):
         if members.get(name):
             members[name] = await _parse_json(members[name].encode("utf-8", "surrogatepass"), name)
@@ -184,10 +184,10 @@ async def _parse_query_string(request: Request) -> dict[str, Any]:
 async def _parse_body(request: Request) -> dict[str, Any]:
     media_type = request.media_type
     if media_type != JSON:
-        raise invalid("Content-Type", f"must be {JSON}", code="BODY_NOT_JSON")
+        raise build_invalid_field_error("Content-Type", f"must be {JSON}", code="BODY_NOT_JSON")
     body = await _parse_json(request.body, "body")
     if not isinstance(body, dict):
-        raise invalid("body", "must be a JSON object", code="BODY_NOT_JSON")
+        raise build_invalid_field_error("body", "must be a JSON object", code="BODY_NOT_JSON")
     return body
 
 
@@ -195,12 +195,12 @@ async def _parse_json(text: bytes, name: str) -> Any:
     try:
         return await parse_body(text, services().runtime)
     except ValueError as error:
-        raise invalid(name, str(error), code="BODY_NOT_JSON") from None
+        raise build_invalid_field_error(name, str(error), code="BODY_NOT_JSON") from None
 
 
 def _require_object(members: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     """Return a parameter that must be an object; an empty object if the parameter is missing or null."""
     value = members.get(name)
     if value is not None and not isinstance(value, dict):
-        raise invalid(name, "must be an object")
+        raise build_invalid_field_error(name, "must be an object")
     return value or {}

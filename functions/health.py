@@ -67,15 +67,15 @@ async def ready(call: Call) -> Reply:
 async def _list_warnings() -> list[str]:
     disk = await services().backends.disk_guard.read_state()
     warnings = [] if disk is DiskState.OK else [disk.value]
-    if services().access.authenticator.lacks_entra_time and await _requires_signatures():
+    if services().access.authenticator.lacks_entra_time and await _is_any_signature_required():
         warnings.append("ENTRA_AUTH_TIME_MISSING")
     return warnings
 
 
-async def _requires_signatures() -> bool:
+async def _is_any_signature_required() -> bool:
     """Return whether any decision needs a signature; False if the catalog cannot be read."""
     try:
-        return (await services().catalog.current()).policies.signatures.is_required
+        return (await services().catalog.get_current_catalog()).policies.signatures.is_required
     except WorkspaceError:
         return False
 

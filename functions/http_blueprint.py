@@ -102,7 +102,7 @@ def _to_request(req: func.HttpRequest, route: str, trace_context: Mapping[str, s
     path, query = _split_url(req.url, req.headers.get("host", ""))
     return Request(
         method=req.method.upper(),
-        path=_encode_parameters(path, route, req.route_params),
+        path=_encode_path_parameters(path, route, req.route_params),
         query=query,
         headers={name.lower(): value for name, value in req.headers.items()},
         body=req.get_body(),
@@ -125,7 +125,7 @@ def _split_url(url: str, host: str) -> tuple[str, str]:
     return path if path.startswith("/") else f"/{path}", query
 
 
-def _encode_parameters(path: str, route: str, values: Mapping[str, str]) -> str:
+def _encode_path_parameters(path: str, route: str, values: Mapping[str, str]) -> str:
     """Return the path of a URL; replace each parameter that differs from the host's value by this value, encoded.
 
     Args:
@@ -149,11 +149,13 @@ def _encode_parameters(path: str, route: str, values: Mapping[str, str]) -> str:
             end = None if parameter[1] else position + 1
             value = values[parameter[2]]
             if unquote("/".join(segments[position:end])) != value:
-                segments[position:end] = [_encode_value(parameter[2], value, "/" if parameter[1] else "")]
+                segments[position:end] = [
+                    _encode_path_parameter_value(parameter[2], value, "/" if parameter[1] else "")
+                ]
     return "/".join(segments)
 
 
-def _encode_value(name: str, value: str, safe: str) -> str:
+def _encode_path_parameter_value(name: str, value: str, safe: str) -> str:
     """Percent-encode a parameter's value, except for the characters ``safe``.
 
     The text ``%2F`` in the value stays ``%2F``, unless the values of this parameter contain no slash.

@@ -17,7 +17,7 @@ import azure.functions as func
 from azure.functions.eventhub import EventHubTriggerConverter
 from azure.functions.meta import Datum
 
-from shared.telemetry.json_text import parse
+from shared.telemetry.json_text import parse_lossless_json
 from shared.telemetry.models import HubEvent
 from shared.text_formats.large_json import long_integer_to_int
 
@@ -96,7 +96,7 @@ class TriggerBatch(Sequence[func.EventHubEvent]):
         return events[index]
 
 
-def _decode_batch(
+def _decode_event_batch(
     cls: type[EventHubTriggerConverter],  # noqa: ARG001  a class method of the SDK
     data: Datum,
     trigger_metadata: Mapping[str, Any],
@@ -109,7 +109,7 @@ def _decode_batch(
 
 
 _sdk_decode = EventHubTriggerConverter.decode_multiple_events
-EventHubTriggerConverter.decode_multiple_events = classmethod(_decode_batch)  # type: ignore[method-assign, assignment]
+EventHubTriggerConverter.decode_multiple_events = classmethod(_decode_event_batch)  # type: ignore[method-assign, assignment]
 
 
 def read_hub_events(events: Sequence[func.EventHubEvent]) -> list[HubEvent]:
@@ -140,7 +140,7 @@ def read_hub_events(events: Sequence[func.EventHubEvent]) -> list[HubEvent]:
             repeat(_read_partition(events.metadata)),
             _read_sequence_numbers(places),
             _read_enqueued_times(places),
-            _convert_properties(properties),
+            _convert_event_properties_to_texts(properties),
             _read_texts(places, IOT_HUB_DEVICE),
             _read_texts(places, "PartitionKey"),
         )
@@ -205,7 +205,7 @@ def _parse_metadata_value(metadata: Mapping[str, Any], name: str) -> Any:
 
 def _parse_metadata_json(text: str) -> Any:
     try:
-        return parse(text.encode())
+        return parse_lossless_json(text.encode())
     except ValueError:
         # The host writes application properties that are not finite as NaN and Infinity, which Python reads.
         return _replace_unpaired_surrogates(json.loads(text))
@@ -219,19 +219,19 @@ def _replace_unpaired_surrogates(value: Any) -> Any:
     return json.loads(json.dumps(value, ensure_ascii=False).encode(errors="replace"))
 
 
-def _convert_properties(properties: Sequence[Mapping[str, Any] | None]) -> Sequence[Mapping[str, str]]:
+def _convert_event_properties_to_texts(properties: Sequence[Mapping[str, Any] | None]) -> Sequence[Mapping[str, str]]:
     """Convert the application properties of the events to texts; AMQP values other than strings become JSON text."""
     known = [values or {} for values in properties]
     # All values are checked at once, because almost all events have texts only.
     if set(map(type, chain.from_iterable(map(_get_values, known)))) <= _TEXT:
         return known
-    return [_to_text_properties(values) for values in known]
+    return [_convert_property_values_to_texts(values) for values in known]
 
 
 _get_values = methodcaller("values")
 
 
-def _to_text_properties(properties: Mapping[str, Any]) -> Mapping[str, str]:
+def _convert_property_values_to_texts(properties: Mapping[str, Any]) -> Mapping[str, str]:
     return {
         name: value if isinstance(value, str) else json.dumps(value, default=long_integer_to_int)
         for name, value in properties.items()

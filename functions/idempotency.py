@@ -38,7 +38,9 @@ async def reserve_append_id(call: Call[Any, Any]) -> AsyncIterator[str]:
         yield ""
         return
     member, method = call.principal.member_id, call.request.method
-    reserved = await services().idempotency.keys.claim_append_id(member, method, key, _serialise_for_retry_check(call))
+    reserved = await services().idempotency.keys.claim_append_id(
+        member, method, key, _serialise_request_for_retry_check(call)
+    )
     try:
         yield reserved.append_id
     except WorkspaceError as error:
@@ -101,7 +103,7 @@ async def run_once_per_key(call: Call[Any, Any], handle_request: Callable[[str],
         return await handle_request("")
     member = call.principal.member_id
     # The rights are part of the caller's id: a token with fewer rights must not get the reply to a token with more.
-    request = b"\n".join((_serialise_for_retry_check(call), ",".join(sorted(call.principal.rights)).encode()))
+    request = b"\n".join((_serialise_request_for_retry_check(call), ",".join(sorted(call.principal.rights)).encode()))
     return await services().idempotency.replies.run_once(member, call.request.method, key, request, handle_request)
 
 
@@ -117,7 +119,7 @@ async def derive_secret_seed(call: Call[Any, Any]) -> bytes:
     return await services().idempotency.replies.derive_secret_seed(call.principal.member_id, key, call.append_id)
 
 
-def _serialise_for_retry_check(call: Call[Any, Any]) -> bytes:
+def _serialise_request_for_retry_check(call: Call[Any, Any]) -> bytes:
     """Return the bytes that must be equal in a retry of a request: path, query, body and conditional headers."""
     request = call.request
     conditions = [f"{name}: {request.headers[name]}" for name in _CONDITIONS if name in request.headers]

@@ -62,7 +62,7 @@ async def import_steps(job: str) -> str:
 @blueprint.activity_trigger(input_name="job")
 async def import_fail(job: str) -> None:
     """Mark the import job with this id as failed."""
-    await (await _load_runner()).fail(job)
+    await (await _load_runner()).fail_job(job)
 
 
 async def _load_runner() -> "ImportRunner":

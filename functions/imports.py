@@ -136,7 +136,7 @@ async def preview_import(call: Call[Any, RemappingBody]) -> Reply:
     imports = services().imports
     job = await imports.service.get(call.principal, call.path["importId"])
     await load_modules(services().runtime, "shared.imports.preview")
-    preview = await imports.preview.create_preview(job, _read_new_mapping(call.body, job))
+    preview = await imports.preview.create_preview(job, _read_requested_mapping(call.body, job))
     return build_json_reply(preview.to_json())
 
 
@@ -150,7 +150,7 @@ async def preview_import(call: Call[Any, RemappingBody]) -> Reply:
 async def start_import(call: Call[Any, RemappingBody]) -> Reply:
     """Start an import; its file must already be uploaded."""
     imports, job_id = services().imports.service, call.path["importId"]
-    mapping = _read_new_mapping(call.body, await imports.get(call.principal, job_id))
+    mapping = _read_requested_mapping(call.body, await imports.get(call.principal, job_id))
     job = await imports.start(call.principal, job_id, RUNNER, mapping)
     headers = {"Location": _build_status_url(job)}
     if wait := parse_wait_seconds(call.request.headers.get("prefer", "")):
@@ -189,7 +189,7 @@ def to_import_mapping(body: MappingBody) -> ImportMapping:
     return ImportMapping(**given)
 
 
-def _read_new_mapping(body: RemappingBody, job: Job) -> ImportMapping | None:
+def _read_requested_mapping(body: RemappingBody, job: Job) -> ImportMapping | None:
     """Return the column mapping in a request; None if the request contains no mapping.
 
     Raises:

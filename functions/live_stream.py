@@ -19,7 +19,12 @@ from shared.http.pipeline import RequestPipeline
 from shared.http.unknown_names import UnknownNames
 from shared.live_stream.event_sources import CONNECTION_ID
 from shared.live_stream.filters import MEMBER, StreamFilters, read_member_id
-from shared.live_stream.service import TOKEN_PARAMETER, Listener, extract_credential, read_moved_authorization
+from shared.live_stream.service import (
+    TOKEN_PARAMETER,
+    Listener,
+    extract_credential,
+    read_authorization_moved_by_gateway,
+)
 from shared.observability.metrics import count
 from shared.timestamps import format_rfc3339
 from shared.wiring import services
@@ -156,7 +161,7 @@ async def handle_live_stream_event(call: Call[Any, ConnectEvent]) -> Reply:
     headers = call.request.headers
     event = headers.get(_TYPE, "").removeprefix(_SYSTEM)
     if event == CONNECT:
-        return await _build_admission_pipeline(call.body).serve(_to_stream_request(call.body, headers))
+        return await _build_admission_pipeline(call.body).serve(_connect_event_to_stream_request(call.body, headers))
     if event == CONNECTED:
         # Web PubSub does not wait for this reply. The request lasts as long as the replay, because the platform may
         # stop an instance without requests.
@@ -227,11 +232,11 @@ def _build_admission_pipeline(event: ConnectEvent) -> RequestPipeline:
     )
 
 
-def _to_stream_request(event: ConnectEvent, headers: Mapping[str, str]) -> Request:
+def _connect_event_to_stream_request(event: ConnectEvent, headers: Mapping[str, str]) -> Request:
     """Rebuild the client's original request from Web PubSub's connect event."""
     client_headers = {name.lower(): ",".join(values) for name, values in event.headers.items()}
     found = extract_credential(
-        read_moved_authorization(client_headers), event.query.get(TOKEN_PARAMETER, []), event.subprotocols
+        read_authorization_moved_by_gateway(client_headers), event.query.get(TOKEN_PARAMETER, []), event.subprotocols
     )
     request_headers = {
         "authorization": found.authorization,

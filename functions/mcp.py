@@ -117,7 +117,7 @@ async def mcp(call: Call[Any, RawBody]) -> Reply:
     configured = services().settings
     return await handle_request(
         call.request,
-        await build_capabilities(call.principal, await services().catalog.current()),
+        await build_capabilities(call.principal, await services().catalog.get_current_catalog()),
         configured.list_accepted_hosts(),
         configured.list_cors_origins(),
         runtime=services().runtime,

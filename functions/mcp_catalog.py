@@ -16,7 +16,7 @@ from pydantic import AliasChoices, BaseModel, ConfigDict, Field, StrictInt, Stri
 
 from functions.audit_overview import PageQuery, encode_pending_amendments_cursor, parse_pending_amendments_cursor
 from functions.mcp_arguments import add_argument_descriptions
-from functions.mcp_queries import build_unknown_name_error
+from functions.mcp_queries import add_nearest_names_to_error
 from functions.reply_docs.connections import ConnectionSignal
 from functions.reply_docs.provenance_events import Amendment
 from shared.auth.principals import Principal
@@ -25,7 +25,7 @@ from shared.catalog.administration import build_connection_not_found_error
 from shared.catalog.models import ConnectionType, StoredWarmQuery, WarmQuery
 from shared.catalog.snapshot import Catalog
 from shared.http.validation import validate_with_model
-from shared.mcp_server.capabilities import MAX_RESULT_BYTES, Resource, Tool, ToolResult, build_too_large_error
+from shared.mcp_server.capabilities import MAX_RESULT_BYTES, Resource, Tool, ToolResult, build_result_too_large_error
 from shared.openapi.schemas import build_schema_with_definitions
 from shared.provenance.overview import DEFAULT_LIMIT, MAX_LIMIT
 from shared.provenance.queries import measure_json_size
@@ -111,7 +111,9 @@ def build_catalog_tools(principal: Principal, catalog: Catalog) -> Sequence[Tool
     async def describe_connection(arguments: Mapping[str, Any]) -> ToolResult:
         lookup = validate_with_model(DescribeArguments, arguments).lookup
         if lookup not in catalog.connections:
-            raise await build_unknown_name_error(build_connection_not_found_error(lookup), lookup, catalog.connections)
+            raise await add_nearest_names_to_error(
+                build_connection_not_found_error(lookup), lookup, catalog.connections
+            )
         return ToolResult(await _describe_connection(catalog, lookup))
 
     async def list_surfaces(_: Mapping[str, Any]) -> ToolResult:
@@ -189,7 +191,7 @@ def _connection_to_json(catalog: Catalog, lookup: str, state: ConnectionState | 
         "lookup": lookup,
         "name": connection.name,
         "type": connection.type,
-        "status": services().telemetry.statuses.derive(connection, state).status,
+        "status": services().telemetry.statuses.derive_status(connection, state).status,
         "surfaces": list(catalog.list_surfaces_of_connection(lookup)),
         "stats": describe_statistics(state),
     }
@@ -203,7 +205,7 @@ async def _describe_connection(catalog: Catalog, lookup: str) -> dict[str, Any]:
     return {
         **_connection_to_json(catalog, lookup, state),
         "enabled": connection.enabled,
-        "statusReason": services().telemetry.statuses.derive(connection, state).reason,
+        "statusReason": services().telemetry.statuses.derive_status(connection, state).reason,
         "signals": [signal.model_dump(mode="json", by_alias=True) for signal in connection.signals],
         "queries": sorted(query.lookup for query in queries if query.approval is not None),
     }
@@ -300,6 +302,6 @@ async def _list_pending_amendments(arguments: PendingDecisionsArguments) -> dict
         parse_pending_amendments_cursor(arguments.cursor), arguments.limit
     )
     if sum(map(measure_json_size, page.result.records)) > MAX_RESULT_BYTES:
-        raise build_too_large_error()
+        raise build_result_too_large_error()
     records = await services().runtime.run_in_thread(page.result.to_json_array)
     return {"amendments": orjson.Fragment(records), "cursor": encode_pending_amendments_cursor(page)}

@@ -26,7 +26,14 @@ from shared.errors import WorkspaceError
 from shared.http.messages import Request
 from shared.http.operations import Operation
 from shared.http.validation import validate_with_model
-from shared.mcp_server.capabilities import MAX_RESULT_CHARACTERS, Run, Schema, Tool, ToolResult, build_too_large_error
+from shared.mcp_server.capabilities import (
+    MAX_RESULT_CHARACTERS,
+    Run,
+    Schema,
+    Tool,
+    ToolResult,
+    build_result_too_large_error,
+)
 from shared.openapi.schemas import build_schema_with_definitions
 from shared.validation.names import find_nearest_names
 from shared.warm_queries.ports import EngineQuery
@@ -109,10 +116,10 @@ def build_query_tools(execute: Operation, catalog: Catalog) -> dict[str, Callabl
         name: partial(_build_approved_query_tool, name, query)
         for name, query in _NAMES.map_queries_by_tool_name(catalog).items()
     }
-    return {_GENERAL: partial(_build_any_query_tool, execute), **builders}
+    return {_GENERAL: partial(_build_tool_that_runs_any_query, execute), **builders}
 
 
-def _build_any_query_tool(execute: Operation) -> Tool:
+def _build_tool_that_runs_any_query(execute: Operation) -> Tool:
     async def run_any_query(arguments: Mapping[str, Any]) -> ToolResult:
         parsed = validate_with_model(RunArguments, _remove_null_arguments(arguments))
         return await _run_query(parsed.lookup, parsed, parsed.parameters, "parameters.{}".format)
@@ -196,13 +203,13 @@ async def _run_query(
     except WorkspaceError as error:
         if error.code != "WARM_QUERY_NOT_FOUND":
             raise
-        approved = _NAMES.map_queries_by_tool_name(await services().catalog.current()).values()
-        raise await build_unknown_name_error(error, lookup, [query.lookup for query in approved]) from None
+        approved = _NAMES.map_queries_by_tool_name(await services().catalog.get_current_catalog()).values()
+        raise await add_nearest_names_to_error(error, lookup, [query.lookup for query in approved]) from None
     reply = await build_query_reply(Request("POST", "", "", {}, b""), run)
     return ToolResult(json_text=reply.body)
 
 
-async def build_unknown_name_error(error: WorkspaceError, lookup: str, known_names: Iterable[str]) -> WorkspaceError:
+async def add_nearest_names_to_error(error: WorkspaceError, lookup: str, known_names: Iterable[str]) -> WorkspaceError:
     """Return a copy of the error about an unknown lookup (short name) that also lists the most similar known names."""
     nearest = await services().runtime.run_in_thread(find_nearest_names, lookup, list(known_names))
     detail = f"{error.detail} The nearest are {', '.join(nearest)}." if nearest else error.detail
@@ -285,7 +292,7 @@ async def _read_messages(arguments: TailArguments, catalog: Catalog) -> list[dic
     result = await services().queries.engine.execute(EngineQuery(_KQL, values, arguments.limit, _TIMEOUT_SECONDS))
     rows = result.rows[: arguments.limit]
     if sum(len(cell) for row in rows for cell in row if isinstance(cell, str)) > MAX_RESULT_CHARACTERS:
-        raise build_too_large_error()
+        raise build_result_too_large_error()
     return await services().runtime.run_in_thread_if_large(result.size, to_row_objects, result.columns, rows)
 
 
@@ -293,14 +300,14 @@ async def _select_connections(arguments: TailArguments, catalog: Catalog) -> set
     selected = set(catalog.connections)
     if arguments.connection is not None:
         if arguments.connection not in catalog.connections:
-            raise await build_unknown_name_error(
+            raise await add_nearest_names_to_error(
                 build_connection_not_found_error(arguments.connection), arguments.connection, catalog.connections
             )
         selected = {arguments.connection}
     if arguments.surface is not None:
         surface = catalog.surfaces.get(arguments.surface)
         if surface is None:
-            raise await build_unknown_name_error(
+            raise await add_nearest_names_to_error(
                 build_surface_not_found_error(arguments.surface), arguments.surface, catalog.surfaces
             )
         selected &= set(surface.value.connections)

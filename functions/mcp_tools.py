@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 import orjson
 
 from functions.mcp_arguments import ROWS, add_argument_descriptions
-from shared.errors import FieldError, build_invalid_fields_error, invalid
+from shared.errors import FieldError, build_invalid_field_error, build_invalid_fields_error
 from shared.http.messages import Reply, Request
 from shared.http.operations import NoBody, NoQuery, Operation
 from shared.http.unknown_names import IGNORED
@@ -19,7 +19,7 @@ from shared.mcp_server.capabilities import (
     Schema,
     Tool,
     ToolResult,
-    build_too_large_error,
+    build_result_too_large_error,
 )
 from shared.openapi.schemas import build_schema_with_definitions, list_parameters
 from shared.text_formats.serialisation import serialise_json
@@ -203,7 +203,7 @@ def _build_operation_runner(spec: RouteTool, operation: Operation, send: SendReq
     types = {one["name"]: one["schema"].get("type", "string") for one in parameters}
 
     async def call_operation(arguments: Mapping[str, Any]) -> ToolResult:
-        members = _rename_arguments(spec, arguments)
+        members = _rename_arguments_for_operation(spec, arguments)
         query = _to_query_pairs({name: members.pop(name) for name in sorted(types.keys() & members.keys())}, types)
         body = b"" if operation.body is NoBody else serialise_json(members)
         result = await _call_route(send, operation, query, body)
@@ -213,7 +213,7 @@ def _build_operation_runner(spec: RouteTool, operation: Operation, send: SendReq
     return call_operation
 
 
-def _rename_arguments(spec: RouteTool, arguments: Mapping[str, Any]) -> dict[str, Any]:
+def _rename_arguments_for_operation(spec: RouteTool, arguments: Mapping[str, Any]) -> dict[str, Any]:
     """Return the arguments by the operation's own names; omit a null unless null has a meaning for the argument.
 
     Raises:
@@ -221,7 +221,7 @@ def _rename_arguments(spec: RouteTool, arguments: Mapping[str, Any]) -> dict[str
     """
     for argument, member in spec.renamed.items():
         if argument in arguments and member in arguments:
-            raise invalid(member, f"must not be sent together with {argument}")
+            raise build_invalid_field_error(member, f"must not be sent together with {argument}")
     members = {spec.renamed.get(name, name): value for name, value in arguments.items()}
     return {name: value for name, value in members.items() if value is not None or name in spec.nullable}
 
@@ -260,7 +260,7 @@ async def _call_route(
     if not reply.body.startswith(b"["):
         return ToolResult(json_text=reply.body)
     if len(reply.body) > MAX_RESULT_BYTES:
-        raise build_too_large_error()
+        raise build_result_too_large_error()
     headers = {name.lower(): value for name, value in reply.headers.items()}
     content = {
         _RECORDS: orjson.Fragment(reply.body),

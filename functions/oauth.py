@@ -60,7 +60,7 @@ async def issue_oauth_token(call: Call[Any, RawBody]) -> Reply:
             )
         client = identify_client(read_authorization_header(call.request), parameters)
         caller, issue = await _GRANT_TYPES[grant_type](client, parameters)
-        return await _issue_within_rate_limit(call, caller, parameters, issue)
+        return await _issue_token_within_rate_limit(call, caller, parameters, issue)
 
 
 @GROUP.endpoint(
@@ -138,7 +138,7 @@ def _get_public_client_id(client: ClientIdentification) -> str:
     return client.client_id
 
 
-async def _issue_within_rate_limit(
+async def _issue_token_within_rate_limit(
     call: Call[Any, RawBody], caller: Principal, parameters: Parameters, issue: _Issue
 ) -> Reply:
     """Issue a token unless its owner has exceeded the rate limit; add the rate-limit headers to the reply."""
@@ -175,9 +175,9 @@ async def _get_known_client_id(call: Call[Any, RawBody]) -> str:
     try:
         parameters = parse_form(call.request.media_type, call.request.body)
         client_id = identify_client(read_authorization_header(call.request), parameters).client_id
-        if client_id in (await services().catalog.current()).oauth_clients:
+        if client_id in (await services().catalog.get_current_catalog()).oauth_clients:
             return client_id
-        return client_id if client_id in (await services().access.credentials.current()).keys else ""
+        return client_id if client_id in (await services().access.credentials.load_current_value()).keys else ""
     except WorkspaceError:
         return ""
 

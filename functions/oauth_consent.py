@@ -12,7 +12,7 @@ from functions.pages import STRICT_POLICY
 from functions.public_address import build_misdirected_reply, get_public_url, has_known_host
 from functions.reply_docs import oauth as replies
 from shared.auth.principals import CredentialRestriction
-from shared.errors import Kind, WorkspaceError, invalid
+from shared.errors import Kind, WorkspaceError, build_invalid_field_error
 from shared.http.messages import Reply, build_json_reply
 from shared.http.operations import Access, Call, Group
 from shared.http.unknown_names import UnknownNames
@@ -99,7 +99,7 @@ async def start_authorization(call: Call) -> Reply:
     if redirect is None:
         pairs = [(name, value) for name in AUTHORIZATION_PARAMETERS if (value := parameters.get(name)) is not None]
         pairs += [(RESOURCE, value) for value in parameters.resources]
-        requested_at = services().oauth.authorization.record_request_arrival(parameters)
+        requested_at = services().oauth.authorization.record_and_format_request_time(parameters)
         pairs += [] if requested_at is None else [(REQUESTED_AT, requested_at)]
         redirect = Redirect(f"{base}/{CONSENT_PAGE}?{urlencode(pairs, quote_via=quote)}")
     return Reply(302, b"", {"Location": redirect.address, **NO_STORE})
@@ -183,10 +183,10 @@ def _read_authorization_parameters(call: Call) -> Parameters:
     try:
         parameters = collect_parameters(call.request.query_pairs)
     except ValueError as error:
-        raise invalid("query", f"the query string is invalid: {error}") from None
+        raise build_invalid_field_error("query", f"the query string is invalid: {error}") from None
     for name in _UNTRUSTED:
         if name in parameters.repeated:
-            raise invalid(name, "is repeated; send it once")
+            raise build_invalid_field_error(name, "is repeated; send it once")
     return parameters
 
 

@@ -137,9 +137,9 @@ async def _get_or_build_document(principal: Principal) -> SerializedOpenApi:
     app, operations = services(), await load_operations(GROUPS)
     features = {name for name in {one.feature for one in operations} if name and await app.features.has(name)}
     usable = [operation for operation in operations if is_usable_by_caller(operation, principal, features)]
-    catalog, server = await app.catalog.current(), app.settings.public_url
+    catalog, server = await app.catalog.get_current_catalog(), app.settings.public_url
     queries = list_approved_queries(catalog)
-    columns = await app.queries.columns.find_all(queries)
+    columns = await app.queries.columns.find_columns_of_queries(queries)
     bound_to = None if principal.binding is None else principal.binding.connections
     key = OpenApiKey(frozenset(operation.name for operation in usable), server, bound_to)
     cached = _CACHE.find_document(catalog.version, key, columns)

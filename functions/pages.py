@@ -268,10 +268,10 @@ def _get_console_files() -> StaticFiles:
     The Content-Security-Policy of the files allows calls to the live stream, Entra ID and the storage account with the
     files of imports, if these are configured.
     """
-    return StaticFiles(_STATIC / "console", _build_console_policy(services().settings))
+    return StaticFiles(_STATIC / "console", _build_console_content_security_policy(services().settings))
 
 
-def _build_console_policy(settings: Settings) -> str:
+def _build_console_content_security_policy(settings: Settings) -> str:
     sign_in = build_console_sign_in(settings)
     allowed = (
         _build_websocket_origin(settings.web_pubsub_endpoint),

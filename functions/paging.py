@@ -8,7 +8,7 @@ from typing import Annotated, Any, Final
 
 from pydantic import BaseModel, BeforeValidator, Field, WithJsonSchema
 
-from shared.errors import ValidationErrors, invalid
+from shared.errors import ValidationErrors, build_invalid_field_error
 from shared.http.operations import Call, Check
 from shared.validation.whole_numbers import parse_whole_number
 
@@ -54,7 +54,7 @@ def build_cursor_check(name: str) -> Check[CatalogPageQuery, Any]:
 
     async def check_cursor(call: Call[CatalogPageQuery, Any], faults: ValidationErrors) -> None:
         if call.query.cursor is not None and faults.has_valid_fields("cursor"):
-            with faults.collect():
+            with faults.collect_raised_error():
                 _read_last_key(name, call.query.cursor)
 
     return check_cursor
@@ -84,7 +84,7 @@ def _read_last_key(name: str, cursor: str) -> str:
     """Return the last key of the previous page from a decoded cursor; raise INVALID for a cursor of another list."""
     found, _, key = cursor.partition(":")
     if found != name:
-        raise invalid("cursor", _CURSOR_RULE)
+        raise build_invalid_field_error("cursor", _CURSOR_RULE)
     return key
 
 

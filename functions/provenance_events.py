@@ -26,7 +26,7 @@ from functions.provenance_replies import (
 )
 from functions.reply_docs import provenance_events as replies
 from shared.auth.rights import AccessRight
-from shared.errors import Kind, ValidationErrors, WorkspaceError, invalid
+from shared.errors import Kind, ValidationErrors, WorkspaceError, build_invalid_field_error
 from shared.http.messages import Reply, build_json_reply
 from shared.http.operations import Call, Group
 from shared.http.unknown_names import UnknownNames
@@ -58,19 +58,19 @@ async def _check_selected_chain(
     check_target_and_scope(faults, call.query.target, call.query.scope_key)
 
 
-async def _check_verification(call: Call[TargetQuery, VerifyBody], faults: ValidationErrors) -> None:
-    with faults.collect():
+async def _check_verification_request(call: Call[TargetQuery, VerifyBody], faults: ValidationErrors) -> None:
+    with faults.collect_raised_error():
         _parse_record_id(call.body)
     check_target_and_scope(faults, call.query.target, call.body.scope_key, BODY_SCOPE_FIELD)
 
 
-async def _check_proof(call: Call[ProofQuery], faults: ValidationErrors) -> None:
+async def _check_proof_query(call: Call[ProofQuery], faults: ValidationErrors) -> None:
     query = call.query
     await _check_selected_chain(call, faults)
     if faults.has_valid_fields("size") and query.size is None:
-        faults.add(invalid("size", "is required: the size of the checkpoint"))
+        faults.add(build_invalid_field_error("size", "is required: the size of the checkpoint"))
     if faults.has_valid_fields("sequence", "from") and (query.sequence is None) == (query.from_size is None):
-        faults.add(invalid("sequence", "exactly one of sequence and from is required"))
+        faults.add(build_invalid_field_error("sequence", "exactly one of sequence and from is required"))
 
 
 def _parse_record_id(body: VerifyBody) -> int | None:
@@ -135,7 +135,7 @@ async def query_audit_events(call: Call[EventsQuery]) -> Reply:
     query=TargetQuery,
     body=VerifyBody,
     unknown=UnknownNames.REPORT,
-    check=_check_verification,
+    check=_check_verification_request,
     docs=replies.VERIFIED,
 )
 async def verify_audit_chain(call: Call[TargetQuery, VerifyBody]) -> Reply:
@@ -220,7 +220,7 @@ async def newest_checkpoint(call: Call[CheckpointQuery]) -> Reply:
     feature=PROVENANCE,
     query=ProofQuery,
     unknown=UnknownNames.REPORT,
-    check=_check_proof,
+    check=_check_proof_query,
     docs=replies.PROOF,
 )
 async def prove(call: Call[ProofQuery]) -> Reply:

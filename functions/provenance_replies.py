@@ -51,7 +51,7 @@ async def build_record_list_reply(chain: ChainKey, result: AuditQueryResult, par
 async def build_csv_reply(chain: ChainKey, result: AuditQueryResult, parser: LenientParser) -> Reply:
     """Build a reply with audit records as CSV, and the same headers as :func:`build_record_list_reply`."""
     reply = await build_record_list_reply(chain, replace(result, records=()), parser)
-    reply.body = await services().runtime.run_in_thread(_to_csv, result.records)
+    reply.body = await services().runtime.run_in_thread(_encode_records_as_csv, result.records)
     reply.headers["Content-Type"] = "text/csv; charset=utf-8; header=present"
     return reply
 
@@ -68,12 +68,12 @@ def build_export_file_name(chain: ChainKey) -> str:
     return f"provenance-{re.sub(r'[^A-Za-z0-9._-]', '_', chain.scope_key or chain.target)}.csv"
 
 
-def _to_csv(records: Sequence[ChainRecord]) -> bytes:
+def _encode_records_as_csv(records: Sequence[ChainRecord]) -> bytes:
     with pause_garbage_collection(sum(len(record.canonical) for record in records)):
-        return _to_csv_text(records).encode("utf-8")
+        return _format_records_as_csv_text(records).encode("utf-8")
 
 
-def _to_csv_text(records: Sequence[ChainRecord]) -> str:
+def _format_records_as_csv_text(records: Sequence[ChainRecord]) -> str:
     text = io.StringIO(newline="")
     writer = csv.writer(text, lineterminator="\r\n")
     writer.writerow(CSV_COLUMNS)

@@ -78,11 +78,11 @@ def _to_arrow_times(cells: list[Any], kind: Any) -> Any:
 
 
 def _convert_cells_for_arrow(kind: str, cells: Iterable[Any]) -> list[Any]:
-    convert: Callable[[Any], Any] = _CONVERTERS.get(kind, _to_cell_text)
+    convert: Callable[[Any], Any] = _CONVERTERS.get(kind, _to_arrow_cell_text)
     return [None if cell is None else convert(cell) for cell in cells]
 
 
-def _to_cell_text(value: Any) -> str:
+def _to_arrow_cell_text(value: Any) -> str:
     return value if isinstance(value, str) else to_json_text(value)
 
 
@@ -152,8 +152,10 @@ async def build_query_reply(request: Request, result: QueryResult, row_format: R
         row_format: format that the caller selected; None for the media type that the header Accept prefers.
     """
     media_type = _choose_media_type(request, row_format)
-    size = _estimate_size(result, media_type)
-    rows, etag = await services().runtime.run_in_thread_if_large(size, _serialise_rows, result, media_type)
+    size = _estimate_reply_size(result, media_type)
+    rows, etag = await services().runtime.run_in_thread_if_large(
+        size, _serialise_rows_and_compute_etag, result, media_type
+    )
     headers = {"ETag": etag, "Cache-Control": "private, no-cache", **_VARY}
     if request.method in ("GET", "HEAD") and _matches_etag(request.headers.get("if-none-match", ""), etag):
         return Reply(304, b"", headers)
@@ -165,14 +167,14 @@ async def build_query_reply(request: Request, result: QueryResult, row_format: R
     return Reply(200, b"".join(rows), {"Content-Type": content_type, **headers})
 
 
-def _estimate_size(result: QueryResult, media_type: str) -> int:
+def _estimate_reply_size(result: QueryResult, media_type: str) -> int:
     """Estimate the size of a reply with rows, to decide whether it is built in a worker thread."""
     if media_type in _COLUMNAR:
         return LARGE  # the first import of the library takes too long for the event loop
     return result.size + result.row_count * sum(len(column.name) for column in result.columns)
 
 
-def _serialise_rows(result: QueryResult, media_type: str) -> tuple[list[bytes], str]:
+def _serialise_rows_and_compute_etag(result: QueryResult, media_type: str) -> tuple[list[bytes], str]:
     """Serialise the rows of a query's result in a media type; return the parts of the bytes and their ETag."""
     if media_type == JSON:
         parts = [b"[", *serialise_rows(result.rows, result.size), b"]"]
@@ -251,26 +253,26 @@ def to_csv(result: QueryResult) -> bytes:
     text = io.StringIO(newline="")
     writer = csv.writer(text, lineterminator=_LINE_END)
     cells = [
-        (column.name, _format_csv_text_cell if column.type in _TEXT_TYPES else _format_csv_cell)
+        (column.name, _format_csv_cell_and_escape_formula if column.type in _TEXT_TYPES else _format_csv_cell)
         for column in result.columns
     ]
     writer.writerow([escape_formula(name) for name, _ in cells])
     for row in result.rows:
         values = [cell(row[name]) for name, cell in cells]
         if any(isinstance(value, str) and len(value) > _LONG_CELL for value in values):
-            text.write(",".join(map(_quote_csv_cell, values)) + _LINE_END)
+            text.write(",".join(map(_format_and_quote_csv_cell, values)) + _LINE_END)
         else:
             writer.writerow(values)
     return text.getvalue().encode("utf-8")
 
 
-def _quote_csv_cell(value: Any) -> str:
+def _format_and_quote_csv_cell(value: Any) -> str:
     """Quote a cell as the CSV writer does, with faster text functions."""
     text = "" if value is None else str(value)
     return '"{}"'.format(text.replace('"', '""')) if any(mark in text for mark in ',"\r\n') else text
 
 
-def _format_csv_text_cell(value: Any) -> Any:
+def _format_csv_cell_and_escape_formula(value: Any) -> Any:
     return escape_formula(value) if isinstance(value, str) else _format_csv_cell(value)
 
 

@@ -10,10 +10,10 @@ from functions.provenance_queries import CheckpointQuery, SequenceOrSize
 from functions.reply_docs import audit_overview as replies
 from shared.auth.jose import to_jwk
 from shared.auth.rights import AccessRight
-from shared.errors import ValidationErrors, invalid
+from shared.errors import ValidationErrors, build_invalid_field_error
 from shared.http.messages import Reply, build_json_reply
 from shared.http.operations import Access, Call, Group
-from shared.provenance.cose import compute_etag, encode_key_set
+from shared.provenance.cose import compute_content_etag, encode_key_set
 from shared.provenance.hash_rule import RECORD_ID_DIGITS, format_record_id, sequence_from_record_id
 from shared.provenance.receipt_names import build_receipt_name
 from shared.provenance.selection import check_target_and_scope, resolve_chain_to_read
@@ -74,7 +74,7 @@ async def _check_receipt_query(call: Call[ReceiptQuery], faults: ValidationError
     query = call.query
     check_target_and_scope(faults, query.target, query.scope_key)
     if faults.has_valid_fields("recordId", "from") and (query.record_id is None) == (query.from_size is None):
-        faults.add(invalid("recordId", "exactly one of recordId and from is required"))
+        faults.add(build_invalid_field_error("recordId", "exactly one of recordId and from is required"))
     elif faults.has_valid_fields("recordId", "from", "size"):
         _check_checkpoint_sizes(query, faults)
 
@@ -82,12 +82,12 @@ async def _check_receipt_query(call: Call[ReceiptQuery], faults: ValidationError
 def _check_checkpoint_sizes(query: ReceiptQuery, faults: ValidationErrors) -> None:
     """Add an error to ``faults`` if the checkpoint does not cover the record, or is not larger than the earlier one."""
     if query.from_size is not None and query.from_size < 1:
-        faults.add(invalid("from", "must be at least 1"))
+        faults.add(build_invalid_field_error("from", "must be at least 1"))
     elif query.size is not None:
         if query.record_id is not None and query.size < query.record_id:
-            faults.add(invalid("size", f"must cover the record: at least {query.record_id}"))
+            faults.add(build_invalid_field_error("size", f"must cover the record: at least {query.record_id}"))
         if query.from_size is not None and query.size <= query.from_size:
-            faults.add(invalid("from", f"must be less than `size`, which is {query.size}"))
+            faults.add(build_invalid_field_error("from", f"must be less than `size`, which is {query.size}"))
 
 
 @GROUP.endpoint(
@@ -111,7 +111,7 @@ async def issue_receipt(call: Call[ReceiptQuery]) -> Reply:
         content, size = await receipts.issue_growth_receipt(chain, query.from_size or 0, query.size)
         name = f"{query.from_size}-{size}"
     headers = {
-        "ETag": compute_etag(content),
+        "ETag": compute_content_etag(content),
         "Cache-Control": _REVALIDATED if query.size is None else _CACHED,
     }
     if condition.is_not_modified(headers["ETag"]):

@@ -45,9 +45,9 @@ async def infer_connection_signals(call: Call) -> Reply:
     """Propose signals from the newest messages of a data connection; nothing is stored."""
     connection = await _require_connection(call.path["lookup"])
     # The newest messages of the last day are sufficient; a connection without any is read completely.
-    newest = await _query_payloads(connection.lookup, _LAST_DAY)
+    newest = await _query_newest_payloads(connection.lookup, _LAST_DAY)
     if not newest.rows:
-        newest = await _query_payloads(connection.lookup, "")
+        newest = await _query_newest_payloads(connection.lookup, "")
     return build_json_reply(await services().runtime.run_in_thread(_propose_signals, newest))
 
 
@@ -58,13 +58,13 @@ def _propose_signals(newest: EngineResult) -> dict[str, Any]:
 
 
 async def _require_connection(lookup: str) -> Connection:
-    catalog = await services().catalog.current()
+    catalog = await services().catalog.get_current_catalog()
     if lookup not in catalog.connections:
         raise build_connection_not_found_error(lookup)
     return catalog.connections[lookup].value
 
 
-async def _query_payloads(lookup: str, period: str) -> EngineResult:
+async def _query_newest_payloads(lookup: str, period: str) -> EngineResult:
     """Return the newest payloads of a connection; fewer if the engine rejects the result as too large."""
     engine = services().queries.engine
     try:

@@ -7,7 +7,7 @@ from pydantic import AwareDatetime, BeforeValidator, Field
 from functions.audit_overview import PageQuery
 from functions.reply_docs import audit_overview as replies
 from shared.auth.rights import AccessRight
-from shared.errors import ValidationErrors, invalid
+from shared.errors import ValidationErrors, build_invalid_field_error
 from shared.http.messages import Reply, build_json_reply
 from shared.http.operations import Call, Group
 from shared.provenance.cursors import ListCursor
@@ -41,7 +41,7 @@ class SignaturesQuery(PageQuery):
         return SignatureFilter(self.user_id, start, end)
 
     @property
-    def filter_text(self) -> str:
+    def cursor_filter_text(self) -> str:
         """Values of all filters as one text.
 
         The paging cursor contains this text, so that a cursor of a list with other filters is rejected.
@@ -58,8 +58,8 @@ async def _check_signatures_query(call: Call[SignaturesQuery], faults: Validatio
         and query.end is not None
         and query.start > query.end
     ):
-        faults.add(invalid("from", "must not be after `to`"))
-    _CURSOR.collect_errors(faults, query.cursor, query.filter_text)
+        faults.add(build_invalid_field_error("from", "must not be after `to`"))
+    _CURSOR.collect_errors(faults, query.cursor, query.cursor_filter_text)
 
 
 @GROUP.endpoint(
@@ -74,9 +74,9 @@ async def _check_signatures_query(call: Call[SignaturesQuery], faults: Validatio
 async def list_signatures(call: Call[SignaturesQuery]) -> Reply:
     """Return the electronic signatures of all decisions, newest first."""
     query = call.query
-    after = _CURSOR.decode(query.cursor, query.filter_text) or ""
+    after = _CURSOR.decode(query.cursor, query.cursor_filter_text) or ""
     page = await services().signatures.list.list_signatures(query.to_filter(), after, query.limit)
     cursor = None
     if page.has_more:
-        cursor = _CURSOR.encode(query.filter_text, [page.signatures[-1].place])
+        cursor = _CURSOR.encode(query.cursor_filter_text, [page.signatures[-1].place])
     return build_json_reply({"signatures": [dict(one.content) for one in page.signatures], "cursor": cursor})

@@ -14,7 +14,7 @@ from functions.catalog_items import (
     get_administration,
     get_caller,
 )
-from functions.conditions import parse_condition
+from functions.conditions import parse_conditional_headers
 from functions.paging import CatalogPageQuery, build_cursor_check, select_page
 from functions.reply_docs import alert_rules as replies
 from shared.auth.rights import AccessRight
@@ -59,7 +59,7 @@ async def list_surfaces(call: Call[CatalogPageQuery]) -> Reply:
 
     A surface is a named group of data connections. Its lookup is its short name in URLs.
     """
-    catalog = await services().catalog.current()
+    catalog = await services().catalog.get_current_catalog()
     page, cursor = select_page("surfaces", catalog.surfaces, call.query)
     queries = _group_query_lookups_by_surface(catalog)
 
@@ -75,7 +75,7 @@ async def read_surface(call: Call) -> Reply:
 
     A surface is a named group of data connections.
     """
-    catalog = await services().catalog.current()
+    catalog = await services().catalog.get_current_catalog()
     if call.path["lookup"] not in catalog.surfaces:
         raise build_surface_not_found_error(call.path["lookup"])
     return build_item_reply(await _describe_surface(catalog.items[ItemKind.SURFACE, call.path["lookup"]]))
@@ -118,7 +118,7 @@ async def put_surface(call: Call[Any, SurfaceBody]) -> Reply:
     lookup, body = call.path["lookup"], call.body
     made = Surface(lookup=lookup, name=body.name, description=body.description, connections=tuple(body.connections))
     replaced = await get_administration().put(
-        get_caller(call), ItemKind.SURFACE, lookup, lambda _: made, parse_condition(call.request)
+        get_caller(call), ItemKind.SURFACE, lookup, lambda _: made, parse_conditional_headers(call.request)
     )
     return build_item_reply(await _describe_surface(replaced.item), is_new=replaced.is_new)
 
@@ -129,7 +129,7 @@ async def delete_surface(call: Call) -> Reply:
 
     A surface is a named group of data connections, a warm query a saved KQL query.
     """
-    lookup, condition = call.path["lookup"], parse_condition(call.request)
+    lookup, condition = call.path["lookup"], parse_conditional_headers(call.request)
     await get_administration().delete(get_caller(call), ItemKind.SURFACE, lookup, condition)
     return Reply(204)
 
@@ -144,7 +144,9 @@ def _group_query_lookups_by_surface(catalog: Catalog) -> dict[str, list[str]]:
 
 async def _describe_surface(item: CatalogItem) -> dict[str, Any]:
     surface = Surface.model_validate(item.definition)
-    return _surface_to_json(item, surface, _group_query_lookups_by_surface(await services().catalog.current()))
+    return _surface_to_json(
+        item, surface, _group_query_lookups_by_surface(await services().catalog.get_current_catalog())
+    )
 
 
 def _surface_to_json(item: CatalogItem, surface: Surface, queries: Mapping[str, list[str]]) -> dict[str, Any]:

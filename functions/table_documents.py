@@ -7,7 +7,7 @@ from urllib.parse import quote, urlencode
 import orjson
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationInfo, field_validator
 
-from functions.conditions import parse_condition
+from functions.conditions import parse_conditional_headers
 from functions.reply_docs import containers as replies
 from shared.auth.rights import AccessRight
 from shared.data_stores.documents import WrittenDocument
@@ -59,7 +59,7 @@ class PartitionQuery(BaseModel):
             _parse_partition(text, info.data["key_type"])
         return text
 
-    def get_key_value(self) -> PartitionValue:
+    def get_partition_key_value(self) -> PartitionValue:
         """Return the value of the partition key, or ``MISSING`` if the request contains none."""
         return MISSING if self.partition_key is None else _parse_partition(self.partition_key, self.key_type)
 
@@ -100,7 +100,7 @@ async def list_documents(call: Call[ListQuery, Any]) -> Reply:
     """List the documents of a table, of one partition or of all partitions."""
     query = call.query
     page = await services().data_stores.documents.list(
-        _get_table_address(call), query.get_key_value(), query.limit, query.continuation_token
+        _get_table_address(call), query.get_partition_key_value(), query.limit, query.continuation_token
     )
     token = serialise_json(page.continuation)
     # The stored JSON texts are joined without parsing, which saves time.
@@ -135,9 +135,9 @@ async def create_document(call: Call[Any, Document]) -> Reply:
 )
 async def read_document(call: Call[PartitionQuery, Any]) -> Reply:
     """Return a document."""
-    condition = parse_condition(call.request)
+    condition = parse_conditional_headers(call.request)
     stored, is_current = await services().data_stores.documents.read(
-        _get_table_address(call), call.path["documentId"], call.query.get_key_value(), condition
+        _get_table_address(call), call.path["documentId"], call.query.get_partition_key_value(), condition
     )
     return Reply(304, b"", {"ETag": stored.etag}) if is_current else _build_document_reply(stored)
 
@@ -154,11 +154,11 @@ async def read_document(call: Call[PartitionQuery, Any]) -> Reply:
 )
 async def replace_document(call: Call[PartitionQuery, Document]) -> Reply:
     """Replace an existing document."""
-    condition = parse_condition(call.request)
+    condition = parse_conditional_headers(call.request)
     stored = await services().data_stores.documents.replace(
         _get_table_address(call),
         call.path["documentId"],
-        call.query.get_key_value(),
+        call.query.get_partition_key_value(),
         call.body,
         condition,
         size=len(call.request.body),
@@ -176,9 +176,9 @@ async def replace_document(call: Call[PartitionQuery, Document]) -> Reply:
 )
 async def delete_document(call: Call[PartitionQuery, Any]) -> Reply:
     """Delete a document."""
-    condition = parse_condition(call.request)
+    condition = parse_conditional_headers(call.request)
     await services().data_stores.documents.delete(
-        _get_table_address(call), call.path["documentId"], call.query.get_key_value(), condition
+        _get_table_address(call), call.path["documentId"], call.query.get_partition_key_value(), condition
     )
     return Reply(204)
 

@@ -15,7 +15,7 @@ from functions.catalog_items import (
     get_administration,
     get_caller,
 )
-from functions.conditions import parse_condition
+from functions.conditions import parse_conditional_headers
 from functions.paging import CatalogPageQuery, build_cursor_check, select_page
 from functions.reply_docs import workspace as replies
 from shared.auth.rights import AccessRight, Role
@@ -24,7 +24,7 @@ from shared.catalog.fields import DECLARED, PrintableText
 from shared.catalog.items import ItemKind
 from shared.catalog.models import Member
 from shared.catalog.ports import CatalogItem
-from shared.errors import ValidationErrors, invalid
+from shared.errors import ValidationErrors, build_invalid_field_error
 from shared.http.messages import Reply
 from shared.http.operations import Call, Group, ServerManagedProperties, StrictBody
 from shared.http.unknown_names import map_accepted_names
@@ -58,7 +58,7 @@ class MemberBody(StrictBody):
 )
 async def list_members(call: Call[CatalogPageQuery]) -> Reply:
     """Return the members of the team, sorted by id."""
-    catalog = await services().catalog.current()
+    catalog = await services().catalog.get_current_catalog()
     page, cursor = select_page("members", catalog.members, call.query)
 
     def describe_member(key: str) -> dict[str, Any]:
@@ -70,7 +70,7 @@ async def list_members(call: Call[CatalogPageQuery]) -> Reply:
 @GROUP.endpoint("GET", _ROUTE, right=AccessRight.TEAM_READ, docs=replies.MEMBER_READ)
 async def read_member(call: Call) -> Reply:
     """Return a member of the team."""
-    catalog = await services().catalog.current()
+    catalog = await services().catalog.get_current_catalog()
     member = catalog.members.get(call.path["id"])
     if member is None:
         raise build_member_not_found_error(call.path["id"])
@@ -87,8 +87,8 @@ async def _check_member(call: Call[Any, MemberBody], faults: ValidationErrors) -
     member_id = call.path["id"]
     rule = f"must have at most {MAX_NAME} characters" if len(member_id) > MAX_NAME else find_id_error(member_id)
     # An id from before a rule can still be edited.
-    if rule and member_id not in (await services().catalog.current()).members:
-        faults.add(invalid("id", rule))
+    if rule and member_id not in (await services().catalog.get_current_catalog()).members:
+        faults.add(build_invalid_field_error("id", rule))
     check_conditional_headers(faults, call.request)
 
 
@@ -110,7 +110,7 @@ async def put_member(call: Call[Any, MemberBody]) -> Reply:
 
     A disabled member's API keys are refused, and its tokens and live streams end.
     """
-    condition = parse_condition(call.request)
+    condition = parse_conditional_headers(call.request)
     build = partial(_build_member, call.path["id"], call.body)
     replaced = await get_administration().put(get_caller(call), ItemKind.MEMBER, call.path["id"], build, condition)
     return build_item_reply(_describe_member(replaced.item), is_new=replaced.is_new)
@@ -119,7 +119,7 @@ async def put_member(call: Call[Any, MemberBody]) -> Reply:
 @GROUP.endpoint("DELETE", _ROUTE, right=AccessRight.TEAM_MANAGE, docs=replies.MEMBER_DELETED)
 async def delete_member(call: Call) -> Reply:
     """Remove a member and revoke its credentials; the id cannot be used again."""
-    condition = parse_condition(call.request)
+    condition = parse_conditional_headers(call.request)
     await get_administration().delete(get_caller(call), ItemKind.MEMBER, call.path["id"], condition)
     return Reply(204)
 

@@ -5,7 +5,7 @@ from typing import Any, Final, TypedDict
 
 from functions.reply_docs.warm_queries import LOOKUP
 from shared.auth.rights import AccessRight
-from shared.errors import invalid
+from shared.errors import build_invalid_field_error
 from shared.http.messages import Reply, build_json_reply
 from shared.http.operation_docs import DocumentedReply, OperationDocs
 from shared.http.operations import MIB, Call, Group, RawBody
@@ -93,8 +93,10 @@ async def accept_telemetry(call: Call[Any, RawBody]) -> Reply:
     except ValueError as error:
         index = await services().runtime.run_in_thread_if_large(len(text), find_invalid_element, text)
         field = "body" if index is None else f"[{index}]"
-        raise invalid(field, _describe_json_error(error), code="BODY_NOT_JSON") from None
-    return build_json_reply({"accepted": await service.accept(lookup, body, size=len(text), binding=binding)}, 202)
+        raise build_invalid_field_error(field, _describe_json_error(error), code="BODY_NOT_JSON") from None
+    return build_json_reply(
+        {"accepted": await service.accept_messages(lookup, body, size=len(text), binding=binding)}, 202
+    )
 
 
 def _describe_json_error(error: ValueError) -> str:

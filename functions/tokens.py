@@ -35,7 +35,7 @@ from shared.auth.ports import MAX_MINUTES, ApiKey
 from shared.auth.principals import CredentialRestriction, Principal
 from shared.auth.rights import AccessRight
 from shared.auth.telemetry_binding import TelemetryBinding
-from shared.errors import Kind, ValidationErrors, invalid
+from shared.errors import Kind, ValidationErrors, build_invalid_field_error
 from shared.http.messages import Reply, build_json_reply
 from shared.http.operations import Access, Call, Group
 from shared.http.unknown_names import UnknownNames
@@ -132,7 +132,9 @@ class NewKeyBody(BaseModel):
 
 
 async def _check_new_token(call: Call[MintQuery], faults: ValidationErrors) -> None:
-    services().access.token_issuer.add_new_token_errors(faults, call.principal, call.query.minutes, call.query.scopes)
+    services().access.token_issuer.add_token_request_errors(
+        faults, call.principal, call.query.minutes, call.query.scopes
+    )
 
 
 @GROUP.endpoint(
@@ -164,10 +166,10 @@ async def revoke_token(call: Call) -> Reply:
 async def _check_connections_exist(call: Call[Any, NewKeyBody], faults: ValidationErrors) -> None:
     if not faults.has_valid_fields("connections") or not call.body.connections:
         return
-    known = (await services().catalog.current()).connections
+    known = (await services().catalog.get_current_catalog()).connections
     for index, lookup in enumerate(call.body.connections):
         if lookup not in known:
-            faults.add(invalid(f"connections[{index}]", f"unknown connection: {lookup}"))
+            faults.add(build_invalid_field_error(f"connections[{index}]", f"unknown connection: {lookup}"))
 
 
 @GROUP.endpoint(
@@ -187,7 +189,7 @@ async def create_key(call: Call[Any, NewKeyBody]) -> Reply:
     """
     body, seed = call.body, await derive_secret_seed(call)
     # A key made for oneself can sign, so a refused sign-in counts as an attempt to sign.
-    async with services().signatures.signing.count_refusals(call.principal, {Kind.UNAUTHENTICATED}):
+    async with services().signatures.signing.count_refusals_in_block(call.principal, {Kind.UNAUTHENTICATED}):
         issued = await services().access.api_keys.create(
             call.principal,
             body.name,
@@ -225,7 +227,7 @@ async def revoke_key(call: Call) -> Reply:
 @GROUP.endpoint("GET", "workspace/api/keys/whoami", access=Access.KEYS, docs=IDENTITY_DOCS)
 async def whoami(call: Call) -> Reply:
     """Return the caller's identity and access rights."""
-    workspace = (await services().catalog.current()).workspace
+    workspace = (await services().catalog.get_current_catalog()).workspace
     return build_json_reply({**_identity_to_json(call.principal), "workspace": workspace.id if workspace else None})
 
 

@@ -27,7 +27,7 @@ LIVE_GROUP = "live"
 type _Handler = Callable[[typing.List[func.EventHubEvent], func.Context], Awaitable[None]]  # noqa: UP006  see above
 
 
-def _register_ingest(name: str, source: str, hub: str, consumer_group: str) -> None:
+def _register_ingest_function(name: str, source: str, hub: str, consumer_group: str) -> None:
     async def ingest_batch(events: typing.List[func.EventHubEvent], context: func.Context) -> None:  # noqa: UP006  see _Handler
         batch = read_hub_events(events)
         with trace_batch(hub, consumer_group, len(batch), context):
@@ -65,9 +65,9 @@ def _add_ingest_trigger(handle: _Handler, name: str, hub: str, consumer_group: s
     blueprint.function_name(name)(triggered)
 
 
-_register_ingest("ingest", TELEMETRY_HUB, TELEMETRY_HUB, "$Default")
+_register_ingest_function("ingest", TELEMETRY_HUB, TELEMETRY_HUB, "$Default")
 for _source in parse_event_hub_sources(settings().event_hub_sources):
-    _register_ingest(_source.function_name, _source.name, _source.hub, _source.consumer_group)
+    _register_ingest_function(_source.function_name, _source.name, _source.hub, _source.consumer_group)
 
 
 # Without a retry policy, the host would skip the batch after an exception.

@@ -115,7 +115,7 @@ async def _check_execute_query(call: Call[ExecuteRestQuery], faults: ValidationE
 
 def _check_time_selection(selection: TimeSelection, faults: ValidationErrors) -> None:
     if faults.has_valid_fields("timeRange", "from", "to"):
-        with faults.collect():
+        with faults.collect_raised_error():
             selection.select_time_range(services().runtime.now())
 
 
@@ -153,10 +153,10 @@ async def execute_warm_query_by_id(call: Call[ExecuteRestQuery]) -> Reply:
     return await _execute_query(call, call.path["queryId"])
 
 
-async def _check_ad_hoc(call: Call[FormatQuery, AdHocBody], faults: ValidationErrors) -> None:
+async def _check_ad_hoc_query(call: Call[FormatQuery, AdHocBody], faults: ValidationErrors) -> None:
     _check_time_selection(call.body, faults)
     if faults.has_valid_fields("query", "Query"):
-        with faults.collect():
+        with faults.collect_raised_error():
             await services().runtime.run_in_thread_if_large(
                 len(call.body.query), check_query_restrictions, call.body.query
             )
@@ -168,7 +168,7 @@ async def _check_ad_hoc(call: Call[FormatQuery, AdHocBody], faults: ValidationEr
     right=AccessRight.WARM_QUERY_AD_HOC,
     query=FormatQuery,
     body=AdHocBody,
-    check=_check_ad_hoc,
+    check=_check_ad_hoc_query,
     docs=replies.AD_HOC,
 )
 async def execute_ad_hoc(call: Call[FormatQuery, AdHocBody]) -> Reply:

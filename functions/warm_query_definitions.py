@@ -6,7 +6,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, Field, StrictInt, StringConstraints
 
 from functions.catalog_items import check_conditional_headers, check_lookup
-from functions.conditions import parse_condition
+from functions.conditions import parse_conditional_headers
 from functions.decision_signing import build_signer
 from functions.idempotency import make_idempotent
 from functions.paging import CatalogPageQuery, build_cursor_check, select_page
@@ -23,7 +23,7 @@ from shared.provenance.models import SentSignature
 from shared.provenance.signatures import DecisionSigner
 from shared.timestamps import format_rfc3339
 from shared.validation.names import Name
-from shared.warm_queries.approvals import compute_etag
+from shared.warm_queries.approvals import compute_query_etag
 from shared.warm_queries.ports import Column
 from shared.wiring import services
 
@@ -55,10 +55,10 @@ async def list_warm_queries(call: Call[CatalogPageQuery]) -> Reply:
 
     A warm query is a saved KQL query. Its lookup is its short name in URLs.
     """
-    queries = (await services().catalog.current()).queries
+    queries = (await services().catalog.get_current_catalog()).queries
     page, cursor = select_page("queries", queries, call.query)
     entries = [queries[lookup] for lookup in page]
-    columns = await services().queries.columns.find_all([stored.value for stored in entries])
+    columns = await services().queries.columns.find_columns_of_queries([stored.value for stored in entries])
     versions = list(zip(page, zip(entries, columns, strict=True), strict=True))
     texts = await _SERIALIZED.serialize(versions, len(queries), services().runtime)
     return build_serialized_list_reply("warmQueries", texts, cursor)
@@ -73,7 +73,7 @@ async def _read_current_definition(path: Mapping[str, str]) -> Mapping[str, Any]
     If the query does not exist, return an object with its lookup only.
     """
     stored = await services().queries.definitions.find(path["lookup"])
-    return {"lookup": path["lookup"]} if stored is None else await _query_to_json(stored)
+    return {"lookup": path["lookup"]} if stored is None else await _find_columns_and_build_query_json(stored)
 
 
 async def _check_definition(call: Call[Any, QueryBody], faults: ValidationErrors) -> None:
@@ -101,16 +101,16 @@ async def put_warm_query(call: Call[Any, QueryBody]) -> Reply:
     The query is a draft until a principal other than its editor approves it. The reply has `warnings` if the local
     engine computes a function of the query only approximately.
     """
-    condition = parse_condition(call.request)
+    condition = parse_conditional_headers(call.request)
     stored, is_new = await services().queries.definitions.put(call.principal, _build_definition(call), condition)
-    document = await _query_to_json(stored)
+    document = await _find_columns_and_build_query_json(stored)
     if warnings := _list_approximation_warnings(stored.value):
         document["warnings"] = warnings
-    return build_json_reply(document, 201 if is_new else 200, {"ETag": compute_etag(stored)})
+    return build_json_reply(document, 201 if is_new else 200, {"ETag": compute_query_etag(stored)})
 
 
 def _list_approximation_warnings(query: WarmQuery) -> list[dict[str, str]]:
-    found = services().queries.columns.find_approximations(query)
+    found = services().queries.columns.find_approximated_functions(query)
     return [{"field": "kql", "message": f"On Data Explorer, other results are possible: {each}."} for each in found]
 
 
@@ -120,7 +120,9 @@ async def delete_warm_query(call: Call) -> Reply:
 
     A warm query is a saved KQL query.
     """
-    await services().queries.definitions.delete(call.principal, call.path["lookup"], parse_condition(call.request))
+    await services().queries.definitions.delete(
+        call.principal, call.path["lookup"], parse_conditional_headers(call.request)
+    )
     return Reply(204)
 
 
@@ -147,8 +149,8 @@ async def approve_warm_query(call: Call[Any, QueryApprovalBody]) -> Reply:
     stored = await services().queries.definitions.approve(
         call.principal.member_id,
         call.path["lookup"],
-        parse_condition(call.request),
-        creators=await services().access.find_conflicting_authors(call.principal),
+        parse_conditional_headers(call.request),
+        creators=await services().access.find_authors_caller_cannot_approve(call.principal),
         repeatable=bool(call.append_id),
         append_id=call.append_id,
         signer=await _build_signer(call, call.body.signature, is_rejection=False),
@@ -186,8 +188,8 @@ async def reject_warm_query(call: Call[Any, QueryRejectionBody]) -> Reply:
         call.principal.member_id,
         call.path["lookup"],
         call.body.comment,
-        parse_condition(call.request),
-        creators=await services().access.find_conflicting_authors(call.principal),
+        parse_conditional_headers(call.request),
+        creators=await services().access.find_authors_caller_cannot_approve(call.principal),
         repeatable=bool(call.append_id),
         append_id=call.append_id,
         signer=await _build_signer(call, call.body.signature, is_rejection=True),
@@ -217,11 +219,11 @@ def _build_definition(call: Call[Any, QueryBody]) -> WarmQuery:
 
 
 async def _build_definition_reply(stored: CatalogEntry[WarmQuery]) -> Reply:
-    return build_json_reply(await _query_to_json(stored), 200, {"ETag": compute_etag(stored)})
+    return build_json_reply(await _find_columns_and_build_query_json(stored), 200, {"ETag": compute_query_etag(stored)})
 
 
-async def _query_to_json(stored: CatalogEntry[WarmQuery]) -> dict[str, Any]:
-    return _definition_to_json(stored, await services().queries.columns.find(stored.value))
+async def _find_columns_and_build_query_json(stored: CatalogEntry[WarmQuery]) -> dict[str, Any]:
+    return _definition_to_json(stored, await services().queries.columns.find_columns(stored.value))
 
 
 def _definition_to_json(stored: CatalogEntry[WarmQuery], columns: Sequence[Column] | None) -> dict[str, Any]:
@@ -230,7 +232,7 @@ def _definition_to_json(stored: CatalogEntry[WarmQuery], columns: Sequence[Colum
     schema = None if columns is None else {"columns": [{"name": one.name, "type": one.type} for one in columns]}
     return {
         **query.model_dump(mode="json", by_alias=True, exclude={"approval", "rejection"}),
-        "etag": compute_etag(stored),
+        "etag": compute_query_etag(stored),
         "schema": schema,
         "createdAt": format_rfc3339(stored.created_at),
         "updatedAt": format_rfc3339(stored.updated_at),

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Final
 from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, StrictBool, StringConstraints, WithJsonSchema
 
 from functions.catalog_items import check_conditional_headers
-from functions.conditions import parse_condition
+from functions.conditions import parse_conditional_headers
 from functions.idempotency import make_idempotent
 from functions.reply_docs import alerts as replies
 from shared.auth.rights import AccessRight
@@ -123,21 +123,21 @@ async def _check_webhook(call: Call[Any, WebhookBody], faults: ValidationErrors)
         await _check_filter(faults, call.body.filter)
     if faults and faults.has_valid_fields("url"):
         # Without errors so far, the handler checks the URL itself.
-        with faults.collect():
+        with faults.collect_raised_error():
             await services().webhook_endpoints.service.check_url(call.body.url)
 
 
 async def _check_filter(faults: ValidationErrors, body: FilterBody) -> None:
-    catalog = await services().catalog.current()
+    catalog = await services().catalog.get_current_catalog()
     errors = [
-        *_list_unknown_lookups("surface", body.surfaces or (), catalog.surfaces),
-        *_list_unknown_lookups("connection", body.connections or (), catalog.connections),
+        *_list_unknown_lookup_errors("surface", body.surfaces or (), catalog.surfaces),
+        *_list_unknown_lookup_errors("connection", body.connections or (), catalog.connections),
     ]
     if errors:
         faults.add(build_invalid_fields_error(errors))
 
 
-def _list_unknown_lookups(kind: str, lookups: Sequence[str], known_lookups: Collection[str]) -> list[FieldError]:
+def _list_unknown_lookup_errors(kind: str, lookups: Sequence[str], known_lookups: Collection[str]) -> list[FieldError]:
     return [
         FieldError(f"filter.{kind}s[{index}]", f"The workspace has no {kind} `{lookup}`.")
         for index, lookup in enumerate(lookups)
@@ -191,7 +191,10 @@ async def _read_current_webhook(path: Mapping[str, str]) -> Mapping[str, Any]:
 async def put_webhook(call: Call[Any, WebhookChangeBody]) -> Reply:
     """Replace the definition of a webhook; if `enabled` is omitted, the webhook stays enabled or disabled."""
     changed = await services().webhook_endpoints.service.replace(
-        call.principal.member_id, call.path["id"], _to_endpoint_definition(call.body), parse_condition(call.request)
+        call.principal.member_id,
+        call.path["id"],
+        _to_endpoint_definition(call.body),
+        parse_conditional_headers(call.request),
     )
     return _build_webhook_reply(changed)
 
@@ -200,7 +203,7 @@ async def put_webhook(call: Call[Any, WebhookChangeBody]) -> Reply:
 async def delete_webhook(call: Call) -> Reply:
     """Remove a webhook; its waiting deliveries are not sent."""
     await services().webhook_endpoints.service.remove(
-        call.principal.member_id, call.path["id"], parse_condition(call.request)
+        call.principal.member_id, call.path["id"], parse_conditional_headers(call.request)
     )
     return Reply(204)
 
@@ -210,7 +213,7 @@ async def delete_webhook(call: Call) -> Reply:
 async def rotate_webhook_secret(call: Call) -> Reply:
     """Create a new signing secret for a webhook and return it; for 24 hours the previous secret signs, too."""
     created = await services().webhook_endpoints.service.rotate_secret(
-        call.principal.member_id, call.path["id"], parse_condition(call.request), append_id=call.append_id
+        call.principal.member_id, call.path["id"], parse_conditional_headers(call.request), append_id=call.append_id
     )
     return _build_secret_reply(created, 200)
 

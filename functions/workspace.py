@@ -11,10 +11,10 @@ from functions.catalog_items import (
     get_administration,
     get_caller,
 )
-from functions.conditions import parse_condition
+from functions.conditions import parse_conditional_headers
 from functions.reply_docs import workspace as replies
 from shared.auth.rights import AccessRight
-from shared.catalog.administration import get_workspace_definitions
+from shared.catalog.administration import get_workspace_and_settings_definitions
 from shared.catalog.etags import compute_definition_etag
 from shared.catalog.fields import DECLARED
 from shared.catalog.item_checks import find_settings_errors
@@ -48,7 +48,7 @@ class WorkspaceBody(StrictBody):
 @GROUP.endpoint("GET", _ROUTE, right=AccessRight.CATALOG_READ, docs=replies.WORKSPACE_READ)
 async def read_workspace(_: Call) -> Reply:
     """Return the workspace with its limits, its policies and the numbers of its items."""
-    catalog = await services().catalog.current()
+    catalog = await services().catalog.get_current_catalog()
     return build_item_reply(_workspace_to_json(catalog))
 
 
@@ -62,7 +62,8 @@ async def _check_workspace(call: Call[Any, WorkspaceBody], faults: ValidationErr
     if faults.has_valid_fields("policies"):
         stored = await services().provenance.catalog_service.load()
         add_field_errors(
-            faults, find_settings_errors(*_build_info_and_settings(call.body, *get_workspace_definitions(stored)))
+            faults,
+            find_settings_errors(*_build_info_and_settings(call.body, *get_workspace_and_settings_definitions(stored))),
         )
 
 
@@ -87,7 +88,7 @@ async def put_workspace(call: Call[Any, WorkspaceBody]) -> Reply:
     ) -> tuple[WorkspaceInfo, WorkspaceSettings]:
         return _build_info_and_settings(call.body, workspace, settings)
 
-    condition = parse_condition(call.request)
+    condition = parse_conditional_headers(call.request)
     stored = await get_administration().put_workspace(get_caller(call), build_models, condition)
     return build_item_reply(_workspace_to_json(await services().runtime.run_in_thread(build_catalog, stored)))
 
@@ -103,7 +104,7 @@ def _build_info_and_settings(
 
 def _workspace_to_json(catalog: Catalog) -> dict[str, Any]:
     singletons = [item for (_, key), item in catalog.items.items() if key == SINGLETON_KEY]
-    definitions = get_workspace_definitions(StoredCatalog(catalog.version, tuple(singletons)))
+    definitions = get_workspace_and_settings_definitions(StoredCatalog(catalog.version, tuple(singletons)))
     workspace, budget = WorkspaceInfo.model_validate(definitions[0]), get_budget(catalog)
     return {
         **workspace.model_dump(mode="json"),

@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, Final
 
-from functions.conditions import parse_condition
+from functions.conditions import parse_conditional_headers
 from functions.idempotency import reject_reused_idempotency_key
 from functions.reply_docs import workspace_document as replies
 from functions.reply_docs.workspace_document import YAML, DocumentWarning, PlanAction
@@ -13,7 +13,7 @@ from shared.catalog.change_rules import Caller, can_see_items
 from shared.catalog.checks import iterate_warnings
 from shared.catalog.diff import ItemChange
 from shared.catalog.document import DocumentFormat, LoadedDocument
-from shared.catalog.document_plans import DocumentPlan, check_plan_condition
+from shared.catalog.document_plans import DocumentPlan, check_if_match_has_plan_tag
 from shared.catalog.items import ItemKind
 from shared.catalog.problems import DocumentError, Problem
 from shared.catalog.yaml_writer import iterate_yaml_parts
@@ -61,7 +61,7 @@ async def plan_workspace_document(call: Call[Any, RawBody]) -> Reply:
     """Return the changes that applying a document would make, and change nothing."""
     async with reject_reused_idempotency_key(call), _load_document(call.request) as loaded:
         plan = await services().workspace_documents.documents.plan(loaded, Caller.from_principal(call.principal))
-        warnings = [*await _list_document_warnings(loaded), *await _list_query_warnings(loaded, plan)]
+        warnings = [*await _list_document_warnings_in_thread(loaded), *await _list_query_warnings(loaded, plan)]
         return await _build_plan_reply(plan, warnings, call.principal.rights)
 
 
@@ -70,16 +70,16 @@ async def plan_workspace_document(call: Call[Any, RawBody]) -> Reply:
 )
 async def apply_workspace_document(call: Call[Any, RawBody]) -> Reply:
     """Change the workspace to match a document; If-Match must contain the tag of the plan."""
-    condition = parse_condition(call.request)
+    condition = parse_conditional_headers(call.request)
     caller = Caller.from_principal(call.principal)
     documents = services().workspace_documents.documents
     async with _load_document(call.request) as loaded:
         plan = await documents.plan(loaded, caller)
-        check_plan_condition(condition, plan.tag)
+        check_if_match_has_plan_tag(condition, plan.tag)
         try:
             warnings = [
-                *await _list_document_warnings(loaded),
-                *await _check_changed_queries(loaded, plan, _APPLY_SECONDS),
+                *await _list_document_warnings_in_thread(loaded),
+                *await _validate_queries_or_return_warning(loaded, plan, _APPLY_SECONDS),
             ]
         except DocumentError as error:
             raise _to_workspace_error(error, DocumentFormat.YAML) from error
@@ -107,7 +107,7 @@ async def _load_document(request: Request) -> AsyncIterator[LoadedDocument]:
         await documents.release(loaded)
 
 
-async def _check_changed_queries(
+async def _validate_queries_or_return_warning(
     loaded: LoadedDocument, plan: DocumentPlan, max_seconds: float
 ) -> Sequence[DocumentWarning]:
     """Validate the changed queries of a workspace document with the engine; begin no validation after ``max_seconds``.
@@ -136,7 +136,7 @@ async def _list_query_warnings(loaded: LoadedDocument, plan: DocumentPlan) -> Se
     A PUT of a workspace document with such a query would be rejected.
     """
     try:
-        return await _check_changed_queries(loaded, plan, _PLAN_SECONDS)
+        return await _validate_queries_or_return_warning(loaded, plan, _PLAN_SECONDS)
     except DocumentError as error:
         return [
             {
@@ -154,7 +154,7 @@ def _has_new_kql_or_parameters(change: ItemChange) -> bool:
     return change.after is not None and any(before.get(name) != after[name] for name in ("kql", "parameters"))
 
 
-async def _list_document_warnings(loaded: LoadedDocument) -> list[DocumentWarning]:
+async def _list_document_warnings_in_thread(loaded: LoadedDocument) -> list[DocumentWarning]:
     return await services().runtime.run_in_thread(_find_document_warnings, loaded)
 
 
@@ -242,9 +242,9 @@ def _serialise_document(document: Mapping[str, Any], media_type: str) -> bytes:
     """
     if media_type == YAML:
         return "".join(iterate_yaml_parts(document)).encode()
-    members = (serialise_json(name) + b":" + _serialise_property(value) for name, value in document.items())
+    members = (serialise_json(name) + b":" + _serialise_property_value(value) for name, value in document.items())
     return b"{%b}" % b",".join(members)
 
 
-def _serialise_property(value: Any) -> bytes:
+def _serialise_property_value(value: Any) -> bytes:
     return b"[%b]" % b",".join(map(serialise_json, value)) if isinstance(value, list) else serialise_json(value)

@@ -44,9 +44,9 @@ def describe_signature_check(headers: Mapping[str, str], body: bytes, secret: st
         return "signature not checked: the secret in the file is not whsec_ followed by Base64"
     if abs(received_at - int(timestamp)) > TOLERANCE_SECONDS:
         return f"signature INVALID: the message is {received_at - int(timestamp):.0f} s old"
-    content = _encode_text(f"{message_id}.{timestamp}.") + body
+    content = _encode_utf8_with_surrogates(f"{message_id}.{timestamp}.") + body
     expected = b"v1," + b64encode(hmac.digest(key, content, hashlib.sha256))
-    valid = any(hmac.compare_digest(expected, _encode_text(signature)) for signature in signatures)
+    valid = any(hmac.compare_digest(expected, _encode_utf8_with_surrogates(signature)) for signature in signatures)
     return "signature valid" if valid else "signature INVALID: it was made with another secret or for another body"
 
 
@@ -55,7 +55,7 @@ def _is_whole_number(text: str) -> bool:
     return text.isascii() and text.isdigit() and len(text) <= _MAX_DIGITS
 
 
-def _encode_text(text: str) -> bytes:
+def _encode_utf8_with_surrogates(text: str) -> bytes:
     return text.encode(errors="surrogatepass")
 
 

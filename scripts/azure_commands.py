@@ -67,7 +67,7 @@ class Command:
     words: tuple[str, ...]
 
 
-def iterate_shell_texts(path: Path) -> Iterator[str]:
+def iterate_shell_code(path: Path) -> Iterator[str]:
     """Yield the shell code in a file: a whole script, or the ``sh`` blocks and inline commands of a Markdown page."""
     text = path.read_text(encoding="utf-8")
     if path.suffix != ".md":
@@ -82,19 +82,19 @@ def iterate_shell_texts(path: Path) -> Iterator[str]:
 
 def iterate_commands(path: Path, programs: tuple[str, ...] = ("az", "azd")) -> Iterator[Command]:
     """Yield each call of the programs in a file, including calls inside ``$(...)`` and after ``xargs``."""
-    for text in iterate_shell_texts(path):
+    for text in iterate_shell_code(path):
         joined = text.replace("\\\n", " ")
         for start in re.finditer(rf"(?:^|(?<=[\s(|;&`]))(?:{'|'.join(programs)})(?= [a-z$\"])", joined, re.MULTILINE):
             before = joined[: start.start()]
-            if _is_quoted(before) or before.endswith(("command -v ", "predict ")):
+            if _ends_inside_quotes(before) or before.endswith(("command -v ", "predict ")):
                 continue
-            words = _split_words(joined[start.start() :])
+            words = _split_shell_words(joined[start.start() :])
             if re.search(r"xargs [^|\n]*$", before):
                 words.append(VALUE)
             yield Command(path.name, tuple(words))
 
 
-def _is_quoted(text_before: str) -> bool:
+def _ends_inside_quotes(text_before: str) -> bool:
     """Return whether a quotation is still open at the end of the shell text ``text_before``.
 
     Text inside ``$(...)`` is unquoted.
@@ -104,7 +104,7 @@ def _is_quoted(text_before: str) -> bool:
     return inside.count('"') % 2 == 1 or inside.count("'") % 2 == 1
 
 
-def _split_words(text: str) -> list[str]:
+def _split_shell_words(text: str) -> list[str]:
     """Split the first command of a shell text into words; the first pipe, semicolon or redirection ends the command."""
     words: list[str] = []
     word: str | None = None
@@ -137,7 +137,7 @@ def _split_words(text: str) -> list[str]:
             word = (word or "") + char
         position += 1
     words += [] if word is None else [word]
-    return [_replace_variables(each) for each in words if each not in {"$@", "${network[@]}"}]
+    return [_replace_shell_variables(each) for each in words if each not in {"$@", "${network[@]}"}]
 
 
 def _find_closing_parenthesis(text: str, position: int) -> int:
@@ -149,7 +149,7 @@ def _find_closing_parenthesis(text: str, position: int) -> int:
     return position - 1
 
 
-def _replace_variables(word: str) -> str:
+def _replace_shell_variables(word: str) -> str:
     """Replace each shell variable in a word, such as ``$name`` or ``${name}``, by ``VALUE``."""
     return re.sub(r"\$\{[^}]*\}|\$\w+", VALUE, word)
 

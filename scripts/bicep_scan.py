@@ -23,7 +23,7 @@ from tests.infra.templates import BICEP, Templates  # noqa: E402  the path comes
 SCHEMA = "https://schema.management.azure.com/schemas/2019-04-01/deploymentTemplate.json#"
 
 
-def evaluate_deployments() -> dict[str, Deployment]:
+def evaluate_templates_to_deployments() -> dict[str, Deployment]:
     """Evaluate the Bicep templates with each set of parameters; return the resulting deployments by name of the set."""
     hub = {"serviceName": "live", "appUrl": "https://plant.example", "audience": "plant"}
     return {
@@ -33,7 +33,7 @@ def evaluate_deployments() -> dict[str, Deployment]:
     }
 
 
-def find_missing_resources(created: dict[str, Deployment]) -> set[str]:
+def find_resources_in_no_deployment(created: dict[str, Deployment]) -> set[str]:
     """Return the resources that the templates define but that no deployment creates, as ``file.symbol``."""
     declared = {f"{each.path.stem}.{symbol}" for each in Templates().all for symbol, _, _ in each.iterate_resources()}
     return declared - {resource.path for each in created.values() for resource in each.resources}
@@ -61,7 +61,7 @@ def _replace_unknown_values(value: Any) -> Any:
 
 def scan_deployments(checkov: str) -> int:
     """Scan all deployments with the program ``checkov``, print the result and return the exit code."""
-    created = evaluate_deployments()
+    created = evaluate_templates_to_deployments()
     written = sum(len(each.resources) for each in created.values())
     with tempfile.TemporaryDirectory() as folder:
         for name, each in created.items():
@@ -71,7 +71,7 @@ def scan_deployments(checkov: str) -> int:
         reply = subprocess.run(command, check=False, capture_output=True, text=True)  # noqa: S603  the Makefile's scanner
     result = json.loads(reply.stdout)
     summary = result["summary"]
-    faults = [f"no scanned deployment creates {each}" for each in sorted(find_missing_resources(created))]
+    faults = [f"no scanned deployment creates {each}" for each in sorted(find_resources_in_no_deployment(created))]
     failed = result.get("results", {}).get("failed_checks", [])
     faults += [f"{each['check_id']} {each['check_name']}: {each['resource']}" for each in failed]
     if summary["parsing_errors"] or summary["resource_count"] != written:

@@ -76,11 +76,11 @@ def iterate_unknown_versions(packages: Path) -> Iterator[str]:
     for template in Templates().all:
         for each in template.file.find_declarations("resource").values():
             kind, _, version = each.target.partition("@")
-            if version not in read_api_versions(packages, kind):
+            if version not in read_published_api_versions(packages, kind):
                 yield f"{template.path.name}: {kind} has no API version {version}"
 
 
-def read_api_versions(packages: Path, kind: str) -> set[str]:
+def read_published_api_versions(packages: Path, kind: str) -> set[str]:
     """Return the published API versions of a resource type; an empty set for a type that is not in ``MODULES``."""
     if kind not in MODULES:
         return set()

@@ -18,10 +18,10 @@ TARGET = ROOT / "infra" / "bicep" / "cosmos-containers.json"
 
 def build_container_definitions() -> list[dict[str, Any]]:
     """Return the definitions of all Cosmos DB containers of the app in the format of Azure Resource Manager."""
-    return [_build_container_definition(definition) for definition in CONTAINERS]
+    return [_container_definition_to_json(definition) for definition in CONTAINERS]
 
 
-def _build_container_definition(definition: ContainerDefinition) -> dict[str, Any]:
+def _container_definition_to_json(definition: ContainerDefinition) -> dict[str, Any]:
     unique = [{"paths": [path]} for path in definition.unique_key_paths]
     return {
         "id": definition.name,
@@ -32,10 +32,10 @@ def _build_container_definition(definition: ContainerDefinition) -> dict[str, An
     }
 
 
-def build_file_text() -> str:
+def build_containers_file_text() -> str:
     """Build the JSON text of the file cosmos-containers.json, with the definitions of all containers."""
     return json.dumps(build_container_definitions(), indent=2) + "\n"
 
 
 if __name__ == "__main__":
-    TARGET.write_text(build_file_text(), encoding="utf-8")
+    TARGET.write_text(build_containers_file_text(), encoding="utf-8")

@@ -48,20 +48,20 @@ def build_python_advisory_report() -> AdvisoryReport:
     with tempfile.TemporaryDirectory() as folder:
         canary = Path(folder) / "canary.txt"
         canary.write_text(f"{KNOWN_BAD}\n")
-        if not list_advisories(audit_packages(canary)):
+        if not list_advisories(run_pip_audit(canary)):
             return AdvisoryReport("Python", reached=False)
-    checked = audit_packages(PINS)
+    checked = run_pip_audit(PINS)
     is_complete = len(checked) == len(PINS.read_text().split())
     return AdvisoryReport("Python", reached=is_complete, found=list_advisories(checked))
 
 
-def audit_packages(requirements_file: Path) -> list[dict[str, Any]]:
+def run_pip_audit(requirements_file: Path) -> list[dict[str, Any]]:
     """Return the result of pip-audit for each package of a file of pinned packages that it could look up.
 
     The list is empty if pip-audit fails or gets no reply.
     """
     command = [sys.executable, "-m", "pip_audit", "--format", "json", "--no-deps", "--disable-pip"]
-    document = _parse_json(
+    document = _parse_json_object_or_empty(
         _run_command([*command, "--progress-spinner", "off", "--requirement", str(requirements_file)])
     )
     # The result of a package that the index does not know has no list of advisories.
@@ -69,14 +69,18 @@ def audit_packages(requirements_file: Path) -> list[dict[str, Any]]:
 
 
 def list_advisories(packages: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Return one line for each advisory in the results of :func:`audit_packages`."""
+    """Return one line for each advisory in the results of :func:`run_pip_audit`."""
     return [f"{package['name']} {package['version']}: {one['id']}" for package in packages for one in package["vulns"]]
 
 
 def build_npm_advisory_report(folder: str) -> AdvisoryReport:
     """Look up the packages of the lock file in ``folder`` in the advisories of npm, and report what was found."""
     npm = shutil.which("npm")
-    document = _parse_json(_run_command([npm, "audit", "--package-lock-only", "--json"], ROOT / folder)) if npm else {}
+    document = (
+        _parse_json_object_or_empty(_run_command([npm, "audit", "--package-lock-only", "--json"], ROOT / folder))
+        if npm
+        else {}
+    )
     if "vulnerabilities" not in document:
         return AdvisoryReport(folder, reached=False)
     found = [f"{name}: {one['severity']}" for name, one in document["vulnerabilities"].items()]
@@ -94,7 +98,7 @@ def _run_command(command: Sequence[str], folder: Path = ROOT) -> str:
     return done.stdout
 
 
-def _parse_json(text: str) -> dict[str, Any]:
+def _parse_json_object_or_empty(text: str) -> dict[str, Any]:
     try:
         document = json.loads(text)
     except ValueError:

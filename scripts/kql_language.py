@@ -104,7 +104,7 @@ def format_kql_names(language: Mapping[str, Any]) -> str:
     return "{" + ",\n".join(parts) + "}\n"
 
 
-def patch_translator() -> None:
+def patch_translator_and_install_extensions() -> None:
     """Patch the KQL translator library in this process in the same way as the query engine does."""
     patch_translator_library()
     for extension in EXTENSIONS:
@@ -157,7 +157,7 @@ def _find_translation_error(text: str) -> str:
     return ""
 
 
-def build_page(language: Mapping[str, Any]) -> str:
+def build_kql_comparison_page(language: Mapping[str, Any]) -> str:
     """Build the reference page that compares KQL with the local engine, as Markdown."""
     supported, notes = find_supported_names(language), _collect_function_notes()
     parts = [_HEAD]
@@ -170,17 +170,17 @@ def build_page(language: Mapping[str, Any]) -> str:
     return "\n".join(parts) + _DIFFERENCES_HEAD + rows + "\n"
 
 
-def build_editor_names(language: Mapping[str, Any]) -> str:
+def build_editor_names_module(language: Mapping[str, Any]) -> str:
     """Build the TypeScript module with the KQL names that the console's editor highlights and completes."""
     operators = {OPERATORS.get(kind, (_to_operator_name(kind), ""))[0] for kind in language["operators"]}
     symbols = {each["name"]: each for kind in ("functions", "aggregates", "plugins") for each in language[kind]}
     names = sorted({name.partition(" ")[0] for name in operators} | _ALIASES)
     wrapped = textwrap.fill(" ".join(names), _EDITOR_WIDTH, break_on_hyphens=False, break_long_words=False)
-    signatures = "\n".join(format_signature(symbols[name]) for name in sorted(symbols))
+    signatures = "\n".join(format_function_signature(symbols[name]) for name in sorted(symbols))
     return _EDITOR_MODULE.format(operators=textwrap.indent(wrapped, "  "), signatures=textwrap.indent(signatures, "  "))
 
 
-def format_signature(symbol: Mapping[str, Any]) -> str:
+def format_function_signature(symbol: Mapping[str, Any]) -> str:
     """Return the longest signature of a function, such as ``round(number, [precision])``."""
     parameters: Sequence[Mapping[str, Any]] = max(
         (signature["parameters"] for signature in symbol["signatures"]), key=len, default=()
@@ -233,9 +233,9 @@ def main() -> None:
     parser.add_argument("--lists", action="store_true", help="read the names from the language service first")
     if parser.parse_args().lists:
         LANGUAGE.write_text(format_kql_names(read_kql_names_from_service()), encoding="utf-8")
-    patch_translator()
-    TARGET.write_text(build_page(read_kql_names()), encoding="utf-8")
-    EDITOR.write_text(build_editor_names(read_kql_names()), encoding="utf-8")
+    patch_translator_and_install_extensions()
+    TARGET.write_text(build_kql_comparison_page(read_kql_names()), encoding="utf-8")
+    EDITOR.write_text(build_editor_names_module(read_kql_names()), encoding="utf-8")
 
 
 if __name__ == "__main__":

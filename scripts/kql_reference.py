@@ -15,10 +15,10 @@ START, END = "<!-- families: made by scripts/kql_reference.py -->", "<!-- end of
 def build_function_group_table() -> str:
     """Return the Markdown table of the KQL operators and functions that the emulator adds to its translator library."""
     lines = ["| Family | Adds |", "|---|---|"]
-    for family in sorted(EXTENSIONS, key=_get_module_name):
+    for family in sorted(EXTENSIONS, key=_get_short_module_name):
         added = ", ".join(f"`{name}`" for name in getattr(family, "SUPPORTED", ()))
         if added:
-            lines.append(f"| {_get_module_name(family).replace('_', ' ')} | {added} |")
+            lines.append(f"| {_get_short_module_name(family).replace('_', ' ')} | {added} |")
     return "\n".join(lines)
 
 
@@ -29,7 +29,7 @@ def replace_generated_table(document: str) -> str:
     return f"{before}{START}\n\n{build_function_group_table()}\n\n{END}{after}"
 
 
-def _get_module_name(family: Any) -> str:
+def _get_short_module_name(family: Any) -> str:
     return str(family.__name__).rpartition(".")[2]
 
 

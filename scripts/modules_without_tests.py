@@ -25,7 +25,7 @@ def iterate_modules_with_behaviour(root: Path) -> Iterator[Path]:
                 yield path.relative_to(root)
 
 
-def list_test_paths(module: Path) -> list[Path]:
+def list_possible_test_paths(module: Path) -> list[Path]:
     """Return the paths, relative to the root, at which the test module of a module can be."""
     name = f"test_{module.parent.name if module.stem in ('__init__', '__main__') else module.stem}.py"
     paths = [Path("tests/unit") / module.parent / name]
@@ -41,10 +41,10 @@ def list_test_paths(module: Path) -> list[Path]:
     return paths
 
 
-def find_modules_without_tests(root: Path) -> tuple[list[Path], int]:
+def find_untested_and_count_testable_modules(root: Path) -> tuple[list[Path], int]:
     """Return the modules for which no test module exists, and the number of modules that require one."""
     modules = list(iterate_modules_with_behaviour(root))
-    missing = [one for one in modules if not any((root / path).is_file() for path in list_test_paths(one))]
+    missing = [one for one in modules if not any((root / path).is_file() for path in list_possible_test_paths(one))]
     return missing, len(modules)
 
 
@@ -52,10 +52,10 @@ def _has_behaviour(path: Path) -> bool:
     """Return whether a module defines a function with statements; protocols, constants and empty packages do not."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
     functions = (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef))
-    return not all(map(_is_declaration, functions))
+    return not all(map(_has_empty_body, functions))
 
 
-def _is_declaration(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+def _has_empty_body(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
     """Return whether the body of a function consists only of a docstring or an ellipsis."""
     return all(isinstance(one, ast.Expr) and isinstance(one.value, ast.Constant) for one in function.body)
 
@@ -65,7 +65,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m scripts.modules_without_tests")
     parser.add_argument("--at-least", type=float, default=0, metavar="PERCENT", help="lowest share that passes")
     bound: float = parser.parse_args().at_least
-    missing, total = find_modules_without_tests(ROOT)
+    missing, total = find_untested_and_count_testable_modules(ROOT)
     for module in missing:
         print(module)  # noqa: T201  the list is the result
     share = 100 * (total - len(missing)) / total

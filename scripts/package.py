@@ -65,7 +65,7 @@ def main(arguments: list[str]) -> int:
         return 1
     folder.mkdir(parents=True, exist_ok=True)
     write_archive(content, folder / "app.zip")
-    (folder / "app.txt").write_text(format_listing(content), encoding="utf-8")
+    (folder / "app.txt").write_text(format_file_listing(content), encoding="utf-8")
     unpack_archive(folder / "app.zip", folder / "app")
     size = (folder / "app.zip").stat().st_size
     sys.stdout.write(f"{folder / 'app.zip'}: {len(content)} files, {size:,} bytes; app.txt lists them\n")
@@ -174,7 +174,7 @@ def write_archive(content: Mapping[str, bytes], target: Path) -> None:
             archive.writestr(entry, content[name])
 
 
-def format_listing(content: Mapping[str, bytes]) -> str:
+def format_file_listing(content: Mapping[str, bytes]) -> str:
     """Return a text with one line for each file of the package: size, SHA-256 digest and path."""
     lines = (f"{len(data):>10} {hashlib.sha256(data).hexdigest()} {name}\n" for name, data in sorted(content.items()))
     return "".join(lines)

@@ -54,14 +54,14 @@ def measure_dependencies(package: Path) -> Mapping[str, int]:
     """
     with zipfile.ZipFile(package) as archive:
         sizes = {entry.filename: entry.file_size for entry in archive.infolist()}
-        owners = {path: owner for owner, record in _list_dependency_files(archive) for path in record}
+        owners = {path: owner for owner, record in _list_files_by_dependency(archive) for path in record}
     total: Counter[str] = Counter()
     for path, size in sizes.items():
         total[owners.get(path, _label_file_without_record(path))] += size
     return total
 
 
-def _list_dependency_files(archive: zipfile.ZipFile) -> list[tuple[str, list[str]]]:
+def _list_files_by_dependency(archive: zipfile.ZipFile) -> list[tuple[str, list[str]]]:
     """Return each dependency in a package with the paths of its files, as listed in the dependency's RECORD file."""
     found = []
     for path in archive.namelist():

@@ -109,11 +109,14 @@ def _build_invalid_receipts(chain: dict[str, Any], signatures: dict[int, RootSig
         ("a huge size", _encode_receipt(good, {-1: [cbor2.dumps([2**70, 1, path])]})),
         ("the signature of another root", signatures[8].encode_inclusion_receipt(5, 1, path)),
         ("a smaller tree", good.encode_inclusion_receipt(2, 0, path[-1:])),
-        ("another algorithm", _replace_headers(good, {1: -8}).encode_inclusion_receipt(5, 1, path)),
-        ("another tree algorithm", _replace_headers(good, {395: 2}).encode_inclusion_receipt(5, 1, path)),
-        ("a critical header", _replace_headers(good, {2: [395]}).encode_inclusion_receipt(5, 1, path)),
-        ("no key", _replace_headers(good, {4: b"\0\0\0\0"}).encode_inclusion_receipt(5, 1, path)),
-        ("another subject", _replace_headers(good, {15: {1: ISSUER, 2: "x"}}).encode_inclusion_receipt(5, 1, path)),
+        ("another algorithm", _replace_protected_headers(good, {1: -8}).encode_inclusion_receipt(5, 1, path)),
+        ("another tree algorithm", _replace_protected_headers(good, {395: 2}).encode_inclusion_receipt(5, 1, path)),
+        ("a critical header", _replace_protected_headers(good, {2: [395]}).encode_inclusion_receipt(5, 1, path)),
+        ("no key", _replace_protected_headers(good, {4: b"\0\0\0\0"}).encode_inclusion_receipt(5, 1, path)),
+        (
+            "another subject",
+            _replace_protected_headers(good, {15: {1: ISSUER, 2: "x"}}).encode_inclusion_receipt(5, 1, path),
+        ),
         (
             "a signature of 63 bytes",
             RootSignature(good.protected, good.signature[:-1]).encode_inclusion_receipt(5, 1, path),
@@ -131,7 +134,7 @@ def _encode_receipt(valid_signature: RootSignature, proofs: dict[int, Any], payl
     )
 
 
-def _replace_headers(valid_signature: RootSignature, changes: dict[int, Any]) -> RootSignature:
+def _replace_protected_headers(valid_signature: RootSignature, changes: dict[int, Any]) -> RootSignature:
     """Return a signature with some changed protected headers, by label; the signature no longer matches its headers."""
     header = {**cbor2.loads(valid_signature.protected), **changes}
     return RootSignature(cbor2.dumps(header), valid_signature.signature)

@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
-from shared.errors import Kind, WorkspaceError, invalid
+from shared.errors import Kind, WorkspaceError, build_invalid_field_error
 
 ANY: Final = "*"
 HEADER_PATTERN: Final = (
@@ -154,7 +154,7 @@ def _parse_etags(header: str | None, name: str) -> EntityTags | None:
             break
         position = following
     if position < len(text) or not (strong or weak):
-        raise invalid(name, 'must be a list of ETags, such as "1a", or *')
+        raise build_invalid_field_error(name, 'must be a list of ETags, such as "1a", or *')
     return EntityTags(strong=tuple(strong), weak=tuple(weak))
 
 

@@ -73,7 +73,7 @@ class WorkspaceError(Exception):
         self.members = members
 
 
-def invalid(field: str, message: str, *, code: str = "INVALID_REQUEST") -> WorkspaceError:
+def build_invalid_field_error(field: str, message: str, *, code: str = "INVALID_REQUEST") -> WorkspaceError:
     """Build an INVALID error about one field of a request; ``message`` is the rule that the field breaks."""
     return build_invalid_fields_error([FieldError(field, message)], code=code)
 
@@ -92,15 +92,15 @@ def build_invalid_fields_error(
     """
     listed = list(islice(errors, MAX_LISTED + 1))
     if len(listed) > MAX_LISTED or (total or 0) > len(listed):
-        listed = [*listed[:MAX_LISTED], build_omitted_errors_entry(total)]
+        listed = [*listed[:MAX_LISTED], build_entry_about_omitted_errors(total)]
     fields = [
         {"field": _shorten(error.field, _MAX_FIELD), "message": _shorten(error.message, MAX_DETAIL)} for error in listed
     ]
-    detail = _join_details(f"{each['field']}: {each['message']}" for each in fields)
+    detail = _join_and_shorten_details(f"{each['field']}: {each['message']}" for each in fields)
     return WorkspaceError(Kind.INVALID, code, detail, errors=fields)
 
 
-def build_omitted_errors_entry(total: int | None) -> FieldError:
+def build_entry_about_omitted_errors(total: int | None) -> FieldError:
     """Build the last entry of an incomplete list of invalid fields, which states how many fields are invalid.
 
     Args:
@@ -110,7 +110,7 @@ def build_omitted_errors_entry(total: int | None) -> FieldError:
     return FieldError(_UNLISTED, f"{count} errors were found; at most {MAX_LISTED} of them are listed")
 
 
-def _join_details(details: Iterable[str]) -> str:
+def _join_and_shorten_details(details: Iterable[str]) -> str:
     return _shorten("; ".join(details), MAX_DETAIL)
 
 
@@ -147,7 +147,7 @@ class ValidationErrors:
         return self._invalid.isdisjoint(fields)
 
     @contextmanager
-    def collect(self) -> Iterator[None]:
+    def collect_raised_error(self) -> Iterator[None]:
         """Context manager: collect an INVALID error that the block raises.
 
         Raises:
@@ -178,7 +178,9 @@ class ValidationErrors:
         members["errors"] = _merge_field_errors(self._errors)
         codes = [error.code for error in self._errors]
         code = next((code for code in LEADING if code in codes), codes[0])
-        raise WorkspaceError(Kind.INVALID, code, _join_details(error.detail for error in self._errors), **members)
+        raise WorkspaceError(
+            Kind.INVALID, code, _join_and_shorten_details(error.detail for error in self._errors), **members
+        )
 
 
 def _merge_field_errors(errors: Iterable[WorkspaceError]) -> list[dict[str, str]]:
@@ -187,7 +189,7 @@ def _merge_field_errors(errors: Iterable[WorkspaceError]) -> list[dict[str, str]
     unlisted = [listed for listed in fields if listed["field"] == _UNLISTED]
     if len(unlisted) > 1 or (len(named) > MAX_LISTED and not unlisted):
         # Each of several entries states only the number of its own part of the request.
-        last = build_omitted_errors_entry(None if unlisted else len(named))
+        last = build_entry_about_omitted_errors(None if unlisted else len(named))
         unlisted = [{"field": last.field, "message": last.message}]
     return [*named[:MAX_LISTED], *unlisted]
 

@@ -40,7 +40,7 @@ class VersionedCache[T]:
         self._lock = asyncio.Lock()
         self._runtime = runtime
 
-    async def current(self) -> T:
+    async def load_current_value(self) -> T:
         """Return the stored or cached value, which is at most ``max_age`` seconds old while the store responds.
 
         Raises:

@@ -185,14 +185,14 @@ def compute_signature(request: CosmosRequest, link: str, key: str) -> str:
         link: The resource path that is part of the signed text, such as `dbs/plant/colls/events`.
         key: The account's master key, in Base64.
     """
-    _, resource_type = _parse_signed_resource(request)
+    _, resource_type = _parse_signed_segments_and_type(request)
     date, http_date = request.read_header("x-ms-date").lower(), request.read_header("date").lower()
     text = f"{request.method.lower()}\n{resource_type}\n{link}\n{date}\n{http_date}\n"
     digest = hmac.new(base64.b64decode(key), text.encode(), hashlib.sha256).digest()
     return base64.b64encode(digest).decode()
 
 
-def _parse_signed_resource(request: CosmosRequest) -> tuple[tuple[str, ...], str]:
+def _parse_signed_segments_and_type(request: CosmosRequest) -> tuple[tuple[str, ...], str]:
     """Return the path segments and the resource type that the client included in the signature of a request.
 
     For a list of resources, such as all containers of a database, the segments identify the parent of these resources.
@@ -205,7 +205,7 @@ def _parse_signed_resource(request: CosmosRequest) -> tuple[tuple[str, ...], str
 
 def _list_candidate_resource_links(request: CosmosRequest) -> list[str]:
     """Return the two resource paths that a client may have signed for a request: with names, or with resource ids."""
-    link, _ = _parse_signed_resource(request)
+    link, _ = _parse_signed_segments_and_type(request)
     # A link of resource ids is signed as its last id in lower case; the path does not show the kind of link.
     return ["/".join(link), link[-1].lower() if link else ""]
 

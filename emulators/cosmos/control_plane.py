@@ -73,7 +73,7 @@ class ControlPlane:
 
     def create_database(self, request: CosmosRequest) -> CosmosReply:
         """Create the database that a request defines."""
-        name = _require_new_name(request.json, self._databases)
+        name = _require_unused_name(request.json, self._databases)
         rid = encode_rid(self._assign_resource_number().to_bytes(4, "little"))
         self_link = f"dbs/{rid}/"
         properties = {
@@ -105,7 +105,7 @@ class ControlPlane:
         """Create the container that a request defines."""
         database = self.require_database(request.database)
         body = request.json
-        name = _require_new_name(body, database.containers)
+        name = _require_unused_name(body, database.containers)
         _check_container_definition(body)
         rid_bytes = (self._assign_resource_number() | 1 << 31).to_bytes(4, "big")
         database_rid = database.properties["_rid"]
@@ -151,7 +151,7 @@ class ControlPlane:
         containers = [container.properties for container in database.containers.values()]
         return _build_resource_list_reply(request, "DocumentCollections", database.properties["_rid"], containers)
 
-    def read_ranges(self, request: CosmosRequest) -> CosmosReply:
+    def read_partition_ranges(self, request: CosmosRequest) -> CosmosReply:
         """Reply with the physical partitions of a container.
 
         Reply with status 304 if the ETag in the header `If-None-Match` shows that the client knows the partitions.
@@ -213,7 +213,7 @@ class ControlPlane:
         return {"_rid": rid, "_self": self_link, "_etag": _create_etag(), "_ts": int(self._clock())}
 
 
-def _require_new_name(body: Any, existing: dict[str, Any]) -> str:
+def _require_unused_name(body: Any, existing: dict[str, Any]) -> str:
     """Return the name of a new resource from the property `id` of a request's body.
 
     Raise a CosmosError with status 400 if the name is missing or invalid, 409 if an existing resource has it.

@@ -82,7 +82,7 @@ class PagePosition:
     def to_continuation_token(self, query: str) -> str:
         """Encode the position as a continuation token; ``query`` is a text that identifies the query of the token."""
         keys = None if self.keys is None else [[] if key is UNDEFINED else [key] for key in self.keys]
-        values = [_hash_query(query), self.range_id, self.number, keys, self.skipped, self.returned]
+        values = [_compute_short_query_hash(query), self.range_id, self.number, keys, self.skipped, self.returned]
         return base64.urlsafe_b64encode(orjson.dumps(values)).decode()
 
     @classmethod
@@ -96,7 +96,7 @@ class PagePosition:
             digest, range_id, number, keys, skipped, returned = orjson.loads(base64.urlsafe_b64decode(token))
         except (ValueError, TypeError) as error:
             raise CosmosError(400, "Invalid Continuation Token") from error
-        if digest != _hash_query(query):
+        if digest != _compute_short_query_hash(query):
             raise CosmosError(400, "Invalid Continuation Token: it belongs to another query.")
         values = None if keys is None else [key[0] if key else UNDEFINED for key in keys]
         return cls(range_id, number, values, skipped, returned)
@@ -204,7 +204,7 @@ def _collect_page(
     return page
 
 
-def _hash_query(query: str) -> str:
+def _compute_short_query_hash(query: str) -> str:
     return hashlib.sha256(query.encode()).hexdigest()[:16]
 
 
@@ -240,7 +240,7 @@ def execute_batch_request(container: CosmosContainer, request: CosmosRequest) ->
     Raises:
         CosmosError: the request is not a valid batch.
     """
-    if not request.has_flag("x-ms-cosmos-batch-atomic"):
+    if not request.has_true_header("x-ms-cosmos-batch-atomic"):
         raise build_unsupported_error("batches that are not atomic")
     key = parse_partition_key_header(request.read_header("x-ms-documentdb-partitionkey"), container.paths)
     minimal = request.read_header("prefer") == "return=minimal"
@@ -310,7 +310,7 @@ def _parse_query_scope(container: CosmosContainer, request: CosmosRequest, state
 
 
 def _check_cross_partition_query(request: CosmosRequest, statement: SqlStatement) -> None:
-    if not request.has_flag("x-ms-documentdb-query-enablecrosspartition"):
+    if not request.has_true_header("x-ms-documentdb-query-enablecrosspartition"):
         raise CosmosError(
             400,
             "Cross partition query is required but disabled. Please set"

@@ -73,7 +73,7 @@ class InjectedFault:
         """Restart the random number generator that selects the affected requests, with a new seed."""
         self._random = random.Random(seed)  # noqa: S311  test faults, not secrets
 
-    def count_if_affected(self, request: CosmosRequest) -> bool:
+    def count_request_if_affected(self, request: CosmosRequest) -> bool:
         """Return whether the fault affects this request; if it does, count the request."""
         if self.times is not None and self.applied >= self.times:
             return False
@@ -106,7 +106,7 @@ class FaultInjector:
     def select_fault(self, request: CosmosRequest) -> InjectedFault | None:
         """Return the fault that affects a request, and count the request; None if no fault affects it."""
         with self._lock:
-            return next((fault for fault in self._faults if fault.count_if_affected(request)), None)
+            return next((fault for fault in self._faults if fault.count_request_if_affected(request)), None)
 
 
 def build_random_faults(

@@ -50,7 +50,7 @@ def parse_partition_key_header(text: str, paths: Sequence[str]) -> PartitionKey:
 
 def key_from_document(document: Mapping[str, Any], paths: Sequence[str]) -> PartitionKey:
     """Return the partition key of a document; a missing value, an object or an array counts as undefined."""
-    return tuple(_key_component_from_value(_find_key_value(document, parse_path(path))) for path in paths)
+    return tuple(_key_component_from_value(_find_wrapped_key_value(document, parse_path(path))) for path in paths)
 
 
 def parse_path(path: str) -> list[str]:
@@ -77,7 +77,7 @@ def _key_component_from_header(value: object) -> KeyComponent:
     return _key_component_from_value((value,))
 
 
-def _find_key_value(document: Mapping[str, Any], path: Sequence[str]) -> tuple[Any] | None:
+def _find_wrapped_key_value(document: Mapping[str, Any], path: Sequence[str]) -> tuple[Any] | None:
     """Return the value at a path in a document as a tuple of one element; None if the document has no such value."""
     value: Any = document
     for name in path:
@@ -130,14 +130,14 @@ def _compute_murmur3(data: bytes) -> bytes:
     whole = len(data) // 16 * 16
     for start in range(0, whole, 16):
         k1, k2 = struct.unpack_from("<QQ", data, start)
-        h1 = ((_rotate_left(h1 ^ _mix_first_block_half(k1), 27) + h2) * 5 + 0x52DCE729) & _MASK
-        h2 = ((_rotate_left(h2 ^ _mix_second_block_half(k2), 31) + h1) * 5 + 0x38495AB5) & _MASK
+        h1 = ((_rotate_left(h1 ^ _mix_first_murmur3_half(k1), 27) + h2) * 5 + 0x52DCE729) & _MASK
+        h2 = ((_rotate_left(h2 ^ _mix_second_murmur3_half(k2), 31) + h1) * 5 + 0x38495AB5) & _MASK
     k1, k2 = struct.unpack("<QQ", data[whole:].ljust(16, b"\0"))
-    h1 = h1 ^ _mix_first_block_half(k1) ^ len(data)
-    h2 = h2 ^ _mix_second_block_half(k2) ^ len(data)
+    h1 = h1 ^ _mix_first_murmur3_half(k1) ^ len(data)
+    h2 = h2 ^ _mix_second_murmur3_half(k2) ^ len(data)
     h1 = (h1 + h2) & _MASK
     h2 = (h2 + h1) & _MASK
-    h1, h2 = _finalize_hash_half(h1), _finalize_hash_half(h2)
+    h1, h2 = _finalize_murmur3_half(h1), _finalize_murmur3_half(h2)
     h1 = (h1 + h2) & _MASK
     h2 = (h2 + h1) & _MASK
     return struct.pack("<QQ", h1, h2)
@@ -147,15 +147,15 @@ def _rotate_left(value: int, count: int) -> int:
     return ((value << count) | (value >> (64 - count))) & _MASK
 
 
-def _mix_first_block_half(k: int) -> int:
+def _mix_first_murmur3_half(k: int) -> int:
     return _rotate_left(k * 0x87C37B91114253D5 & _MASK, 31) * 0x4CF5AD432745937F & _MASK
 
 
-def _mix_second_block_half(k: int) -> int:
+def _mix_second_murmur3_half(k: int) -> int:
     return _rotate_left(k * 0x4CF5AD432745937F & _MASK, 33) * 0x87C37B91114253D5 & _MASK
 
 
-def _finalize_hash_half(value: int) -> int:
+def _finalize_murmur3_half(value: int) -> int:
     value = (value ^ (value >> 33)) * 0xFF51AFD7ED558CCD & _MASK
     value = (value ^ (value >> 33)) * 0xC4CEB9FE1A85EC53 & _MASK
     return value ^ (value >> 33)

@@ -119,16 +119,16 @@ class ExpressionReader:
         self.index += 1
         return self.tokens[self.index - 1]
 
-    def read_token_if(self, *words: str) -> bool:
+    def read_token_if_one_of(self, *words: str) -> bool:
         """Consume the next token and return True if the token is one of these keywords or symbols."""
         if self.next_token.kind in ("name", "symbol") and self.next_token.text.upper() in words:
             self.index += 1
             return True
         return False
 
-    def expect_word(self, word: str) -> None:
+    def read_required_word(self, word: str) -> None:
         """Consume a required keyword or symbol; any other token is a syntax error."""
-        if not self.read_token_if(word):
+        if not self.read_token_if_one_of(word):
             raise self.build_error()
 
     def parse_name(self) -> str:
@@ -140,42 +140,42 @@ class ExpressionReader:
     def parse_expression(self) -> SqlExpression:
         """Parse an expression; return a function that computes the value of the expression for a row."""
         parts = [self._parse_conjunction()]
-        while self.read_token_if("OR"):
+        while self.read_token_if_one_of("OR"):
             parts.append(self._parse_conjunction())
         return parts[0] if len(parts) == 1 else lambda row: _evaluate_and_or_operands(parts, row, decisive=True)
 
     def _parse_conjunction(self) -> SqlExpression:
         parts = [self._parse_negation()]
-        while self.read_token_if("AND"):
+        while self.read_token_if_one_of("AND"):
             parts.append(self._parse_negation())
         return parts[0] if len(parts) == 1 else lambda row: _evaluate_and_or_operands(parts, row, decisive=False)
 
     def _parse_negation(self) -> SqlExpression:
-        return _build_negation(self._parse_negation()) if self.read_token_if("NOT") else self._parse_comparison()
+        return _build_negation(self._parse_negation()) if self.read_token_if_one_of("NOT") else self._parse_comparison()
 
     def _parse_comparison(self) -> SqlExpression:
         left = self._parse_primary()
-        if self.read_token_if("="):
+        if self.read_token_if_one_of("="):
             right = self._parse_primary()
             return lambda row: evaluate_equality(left(row), right(row))
-        if self.read_token_if("!=", "<>"):
+        if self.read_token_if_one_of("!=", "<>"):
             other = self._parse_primary()
             return _build_negation(lambda row: evaluate_equality(left(row), other(row)))
         if self.next_token.kind == "symbol" and self.next_token.text in _ORDERS:
             return _build_order_comparison(left, self.read_token().text, self._parse_primary())
-        if self.read_token_if("NOT"):
+        if self.read_token_if_one_of("NOT"):
             return _build_negation(self._parse_in_or_between(left))
         return self._parse_in_or_between(left) if self.next_token.text.upper() in ("IN", "BETWEEN") else left
 
     def _parse_in_or_between(self, left: SqlExpression) -> SqlExpression:
-        if self.read_token_if("BETWEEN"):
+        if self.read_token_if_one_of("BETWEEN"):
             low = _build_order_comparison(left, ">=", self._parse_primary())
-            self.expect_word("AND")
+            self.read_required_word("AND")
             bounds = [low, _build_order_comparison(left, "<=", self._parse_primary())]
             return lambda row: _evaluate_and_or_operands(bounds, row, decisive=False)
-        self.expect_word("IN")
-        self.expect_word("(")
-        tests = [self._parse_equality(left) for _ in self._iterate_list_elements(")")]
+        self.read_required_word("IN")
+        self.read_required_word("(")
+        tests = [self._parse_equality(left) for _ in self._iterate_until_closing_symbol(")")]
         if not tests:
             raise self.build_error()
         return lambda row: _evaluate_and_or_operands(tests, row, decisive=True)
@@ -184,18 +184,18 @@ class ExpressionReader:
         right = self.parse_expression()
         return lambda row: evaluate_equality(left(row), right(row))
 
-    def _iterate_list_elements(self, closing: str) -> Any:
+    def _iterate_until_closing_symbol(self, closing: str) -> Any:
         """Yield once for each element of a list that ends with the symbol ``closing``, such as ``)``.
 
         The caller must parse one element in each step.
         """
-        if self.read_token_if(closing):
+        if self.read_token_if_one_of(closing):
             return
         while True:
             yield
-            if self.read_token_if(closing):
+            if self.read_token_if_one_of(closing):
                 return
-            self.expect_word(",")
+            self.read_required_word(",")
 
     def _parse_primary(self) -> SqlExpression:
         token = self.next_token
@@ -219,32 +219,32 @@ class ExpressionReader:
                 raise build_syntax_error(self.text, token.start)
 
     def _parse_symbol_expression(self) -> SqlExpression:
-        if self.read_token_if("("):
+        if self.read_token_if_one_of("("):
             inner = self.parse_expression()
-            self.expect_word(")")
+            self.read_required_word(")")
             return inner
-        if self.read_token_if("-"):
+        if self.read_token_if_one_of("-"):
             number = self.read_token()
             if number.kind != "number":
                 raise build_syntax_error(self.text, number.start)
             return _build_constant(-json.loads(number.text))
-        if self.read_token_if("["):
-            elements = [self.parse_expression() for _ in self._iterate_list_elements("]")]
+        if self.read_token_if_one_of("["):
+            elements = [self.parse_expression() for _ in self._iterate_until_closing_symbol("]")]
             return lambda row: [value for part in elements if (value := part(row)) is not UNDEFINED]
-        self.expect_word("{")
-        members = [self._parse_property() for _ in self._iterate_list_elements("}")]
+        self.read_required_word("{")
+        members = [self._parse_object_property() for _ in self._iterate_until_closing_symbol("}")]
         return lambda row: {name: value for name, part in members if (value := part(row)) is not UNDEFINED}
 
-    def _parse_property(self) -> tuple[str, SqlExpression]:
+    def _parse_object_property(self) -> tuple[str, SqlExpression]:
         token = self.read_token()
         if token.kind not in ("string", "name"):
             raise build_syntax_error(self.text, token.start)
-        self.expect_word(":")
+        self.read_required_word(":")
         return (parse_string_literal(token.text) if token.kind == "string" else token.text), self.parse_expression()
 
     def _parse_call_path_or_constant(self, token: SqlToken) -> SqlExpression:
         upper = token.text.upper()
-        if self.read_token_if("("):
+        if self.read_token_if_one_of("("):
             return self._parse_function_call(token, upper)
         if token.text == self.alias:
             return build_path_expression(self.parse_path())
@@ -256,14 +256,14 @@ class ExpressionReader:
         """Parse a path after the document's name, as in `c.a[0]`; return its property names and array indexes."""
         steps: list[str | int] = []
         while self.next_token.text in (".", "["):
-            if self.read_token_if("."):
+            if self.read_token_if_one_of("."):
                 if self.next_token.kind != "name":
                     raise self.build_error()
                 steps.append(self.read_token().text)
                 continue
-            self.expect_word("[")
+            self.read_required_word("[")
             steps.append(self._parse_path_step(self.read_token()))
-            self.expect_word("]")
+            self.read_required_word("]")
         return tuple(steps)
 
     def _parse_path_step(self, token: SqlToken) -> str | int:
@@ -274,7 +274,7 @@ class ExpressionReader:
         raise build_syntax_error(self.text, token.start)
 
     def _parse_function_call(self, token: SqlToken, upper: str) -> SqlExpression:
-        arguments = [self.parse_expression() for _ in self._iterate_list_elements(")")]
+        arguments = [self.parse_expression() for _ in self._iterate_until_closing_symbol(")")]
         if upper in AGGREGATES and len(arguments) == 1:
             self.aggregates.append((upper, arguments[0]))
             index = len(self.aggregates) - 1

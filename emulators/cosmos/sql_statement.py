@@ -102,12 +102,12 @@ class SqlStatement:
             "groupByAliases": [],
             "aggregates": names if self.is_value else [],
             "groupByAliasToAggregateType": {},
-            "rewrittenQuery": self._rewrite_for_partition(),
+            "rewrittenQuery": self._render_query_for_partition(),
             "hasSelectValue": self.is_value,
             "hasNonStreamingOrderBy": False,
         }
 
-    def _rewrite_for_partition(self) -> str:
+    def _render_query_for_partition(self) -> str:
         """Return the query that the client sends to each physical partition, to merge their results itself."""
         where = f" WHERE {self.condition_text}" if self.condition_text else ""
         if self.aggregates:
@@ -164,15 +164,15 @@ class _StatementReader(ExpressionReader):
     """Parser of one whole SELECT statement; each method parses the clause that begins at the next token."""
 
     def parse_query(self) -> SqlStatement:
-        self.expect_word("SELECT")
-        top = self._parse_row_count() if self.read_token_if("TOP") else None
-        self._look_ahead_for_alias()
+        self.read_required_word("SELECT")
+        top = self._parse_row_count() if self.read_token_if_one_of("TOP") else None
+        self._look_ahead_and_set_alias()
         start = self.next_token.start
         is_value = self.next_token.text.upper() == "VALUE"
         select = self._parse_select()
         select_text = self.text[start : self.next_token.start].strip()
         self._parse_from()
-        condition, condition_text = self._parse_where()
+        condition, condition_text = self._parse_where_condition_and_text()
         sort_keys = self._parse_order_by()
         offset, limit = self._parse_offset_and_limit()
         if self.next_token.kind != "end":
@@ -184,7 +184,7 @@ class _StatementReader(ExpressionReader):
             sort_keys, top, offset, limit, tuple(self.aggregates),
         )  # fmt: skip
 
-    def _look_ahead_for_alias(self) -> None:
+    def _look_ahead_and_set_alias(self) -> None:
         """Look ahead to the FROM clause and read the document's name, which the SELECT clause already uses."""
         start = self.index
         depth = 0
@@ -192,30 +192,30 @@ class _StatementReader(ExpressionReader):
             token = self.read_token()
             depth += (token.text in ("(", "[", "{")) - (token.text in (")", "]", "}"))
             if depth == 0 and token.kind == "name" and token.text.upper() == "FROM":
-                self._parse_alias()
+                self._parse_and_set_alias()
                 self.index = start
                 return
         raise CosmosError(400, "The query has no FROM clause.")
 
-    def _parse_alias(self) -> None:
+    def _parse_and_set_alias(self) -> None:
         self.alias = self.parse_name()
-        if self.read_token_if("AS") or (
+        if self.read_token_if_one_of("AS") or (
             self.next_token.kind == "name"
             and self.next_token.text.upper() not in ("WHERE", "ORDER", "OFFSET", "JOIN", "GROUP")
         ):
             self.alias = self.parse_name()
 
     def _parse_from(self) -> None:
-        self.expect_word("FROM")
-        self._parse_alias()
+        self.read_required_word("FROM")
+        self._parse_and_set_alias()
 
     def _parse_select(self) -> SqlExpression:
-        if self.read_token_if("*"):
+        if self.read_token_if_one_of("*"):
             return lambda row: row.document
-        if self.read_token_if("VALUE"):
+        if self.read_token_if_one_of("VALUE"):
             return self.parse_expression()
         fields = [self._parse_selected_field(1)]
-        while self.read_token_if(","):
+        while self.read_token_if_one_of(","):
             fields.append(self._parse_selected_field(len(fields) + 1))
         return lambda row: {name: value for name, part in fields if (value := part(row)) is not UNDEFINED}
 
@@ -223,24 +223,24 @@ class _StatementReader(ExpressionReader):
         start = self.index
         part = self.parse_expression()
         last = self.tokens[self.index - 1]
-        if self.read_token_if("AS"):
+        if self.read_token_if_one_of("AS"):
             return self.parse_name(), part
         is_path = self.tokens[start].text == self.alias and last.kind == "name" and self.index - start > 1
         return (last.text if is_path else f"${number}"), part
 
-    def _parse_where(self) -> tuple[SqlExpression | None, str]:
-        if not self.read_token_if("WHERE"):
+    def _parse_where_condition_and_text(self) -> tuple[SqlExpression | None, str]:
+        if not self.read_token_if_one_of("WHERE"):
             return None, ""
         start = self.next_token.start
         condition = self.parse_expression()
         return condition, self.text[start : self.next_token.start].strip()
 
     def _parse_order_by(self) -> tuple[SortKey, ...]:
-        if not self.read_token_if("ORDER"):
+        if not self.read_token_if_one_of("ORDER"):
             return ()
-        self.expect_word("BY")
+        self.read_required_word("BY")
         keys = [self._parse_sort_key()]
-        while self.read_token_if(","):
+        while self.read_token_if_one_of(","):
             keys.append(self._parse_sort_key())
         return tuple(keys)
 
@@ -251,16 +251,16 @@ class _StatementReader(ExpressionReader):
         self.read_token()
         path = self.parse_path()
         text = self.text[start : self.tokens[self.index - 1].end]
-        descending = self.read_token_if("DESC")
+        descending = self.read_token_if_one_of("DESC")
         if not descending:
-            self.read_token_if("ASC")
+            self.read_token_if_one_of("ASC")
         return SortKey(path, text, descending)
 
     def _parse_offset_and_limit(self) -> tuple[int | None, int | None]:
-        if not self.read_token_if("OFFSET"):
+        if not self.read_token_if_one_of("OFFSET"):
             return None, None
         offset = self._parse_row_count()
-        self.expect_word("LIMIT")
+        self.read_required_word("LIMIT")
         return offset, self._parse_row_count()
 
     def _parse_row_count(self) -> int:

@@ -113,7 +113,7 @@ class CosmosRequest:
         """Return the value of the header `name` (in lower case); `default` if the request has no such header."""
         return self.headers.get(name, default)
 
-    def has_flag(self, name: str) -> bool:
+    def has_true_header(self, name: str) -> bool:
         """Return whether the header `name` has the value `true`, in any letter case."""
         return self.read_header(name).lower() == "true"
 
@@ -155,7 +155,7 @@ _OPERATIONS_BY_PATH = {
     ("GET", "dbs/*/colls/*"): "read_container",
     ("PUT", "dbs/*/colls/*"): "replace_container",
     ("DELETE", "dbs/*/colls/*"): "delete_container",
-    ("GET", "dbs/*/colls/*/pkranges"): "read_ranges",
+    ("GET", "dbs/*/colls/*/pkranges"): "read_partition_ranges",
     ("GET", "dbs/*/colls/*/docs"): "read_feed",
     ("POST", "dbs/*/colls/*/docs"): "create_item",
     ("GET", "dbs/*/colls/*/docs/*"): "read_item",

@@ -82,7 +82,7 @@ class DurableEngine:
         try:
             while not self._stopping.is_set():
                 self._wake.clear()
-                await self._clock.wait(await self._start_ready_work(), self._wake)
+                await self._clock.wait(await self._start_ready_work_and_get_due_time(), self._wake)
         finally:
             stop.cancel()
             await self._cancel_running_tasks()
@@ -91,7 +91,7 @@ class DurableEngine:
         await self._stopping.wait()
         self._wake.set()
 
-    async def _start_ready_work(self) -> datetime | None:
+    async def _start_ready_work_and_get_due_time(self) -> datetime | None:
         """Start ready orchestrators and activities, within the limits; return the due time of the next timer."""
         at = self._clock.now()
         try:
@@ -123,7 +123,7 @@ class DurableEngine:
             return
         for pending in await self._store.list_pending_activities(self._last_activity, free):
             self._last_activity = pending.number
-            task = asyncio.create_task(self._complete_activity(pending))
+            task = asyncio.create_task(self._run_activity_and_store_result(pending))
             self._running_activities.add(task)
             task.add_done_callback(self._remove_activity_task)
 
@@ -135,7 +135,7 @@ class DurableEngine:
         """Run turns (replays) of an orchestration instance as long as a message to the instance can be delivered."""
         while not self._stopping.is_set():
             try:
-                if not await self._run_turn(instance):
+                if not await self._run_turn_if_possible(instance):
                     return
             except Exception:
                 # A defect of this engine must not stop other instances; this instance is retried.
@@ -143,7 +143,7 @@ class DurableEngine:
                 await self._stopping.wait_for(_RETRY_SECONDS)
                 return
 
-    async def _run_turn(self, instance: str) -> bool:
+    async def _run_turn_if_possible(self, instance: str) -> bool:
         """Run one turn of an instance; return False if no message can be delivered or the turn was not stored."""
         at = self._clock.now()
         work = await self._store.load_turn_input(instance, at)
@@ -157,7 +157,7 @@ class DurableEngine:
         self._wake.set()
         return stored
 
-    async def _complete_activity(self, pending: PendingActivity) -> None:
+    async def _run_activity_and_store_result(self, pending: PendingActivity) -> None:
         event = await self._run_activity(pending.activity)
         await self._store_with_retry(lambda: self._store.store_activity_result(pending, event, self._clock.now()))
 

@@ -136,8 +136,8 @@ def build_status_document(
         "input": _parse_json_text(instance.start.input) if show_input else None,
         "customStatus": _parse_json_text(instance.custom_status),
         "output": _parse_json_text(instance.output),
-        "createdTime": _format_without_fraction(instance.created),
-        "lastUpdatedTime": _format_without_fraction(instance.updated),
+        "createdTime": _format_instant_without_fraction(instance.created),
+        "lastUpdatedTime": _format_instant_without_fraction(instance.updated),
     }
     return shown if history is None else shown | {"historyEvents": history}
 
@@ -184,5 +184,5 @@ def _parse_json_text(text: str | None) -> Any:
     return None if text is None else json.loads(text)
 
 
-def _format_without_fraction(instant: datetime) -> str:
+def _format_instant_without_fraction(instant: datetime) -> str:
     return instant.strftime("%Y-%m-%dT%H:%M:%SZ")

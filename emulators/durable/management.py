@@ -58,7 +58,7 @@ class Management:
                     await asyncio.sleep(pause)
         return None
 
-    async def load_history(self, instance: str) -> list[str]:
+    async def load_history_events(self, instance: str) -> list[str]:
         """Return the history events of an instance as JSON texts, oldest first."""
         query = "SELECT event FROM history WHERE instance = ? ORDER BY number"
         return await self._database.read(lambda connection: [row[0] for row in connection.execute(query, (instance,))])
@@ -109,14 +109,18 @@ class Management:
 
         Return the previous status of the instance; None if the id is unknown.
         """
-        return await self._set_status(instance, OrchestrationStatus.SUSPENDED, EventType.EXECUTION_SUSPENDED, reason)
+        return await self._store_status_and_event(
+            instance, OrchestrationStatus.SUSPENDED, EventType.EXECUTION_SUSPENDED, reason
+        )
 
     async def resume(self, instance: str, reason: str | None) -> OrchestrationStatus | None:
         """Resume a suspended instance.
 
         Return the previous status of the instance; None if the id is unknown.
         """
-        return await self._set_status(instance, OrchestrationStatus.RUNNING, EventType.EXECUTION_RESUMED, reason)
+        return await self._store_status_and_event(
+            instance, OrchestrationStatus.RUNNING, EventType.EXECUTION_RESUMED, reason
+        )
 
     async def purge(self, instance: str) -> OrchestrationStatus | None:
         """Delete an instance if it has ended; return the status of the instance, or None if the id is unknown."""
@@ -155,7 +159,7 @@ class Management:
         )
         return restarted.instance if await self.start_instance(restarted) else None
 
-    async def _set_status(
+    async def _store_status_and_event(
         self, instance: str, status: OrchestrationStatus, kind: EventType, reason: str | None
     ) -> OrchestrationStatus | None:
         def store_instance_status(connection: sqlite3.Connection, at: datetime) -> None:

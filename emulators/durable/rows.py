@@ -87,7 +87,7 @@ def send_message(
     )
 
 
-def notify_parent(connection: sqlite3.Connection, ended_instance: Instance, at: datetime) -> None:
+def send_result_to_parent(connection: sqlite3.Connection, ended_instance: Instance, at: datetime) -> None:
     """Store the result of an ended sub-orchestration as a message to its caller, if the caller has not ended."""
     parent = ended_instance.start.parent
     if parent is None or not is_active_run(connection, parent.instance, parent.execution):

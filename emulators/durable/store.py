@@ -233,7 +233,7 @@ def clean_up_ended_instance(connection: sqlite3.Connection, instance: str, at: d
     connection.execute("DELETE FROM messages WHERE instance = ?", (instance,))
     ended = rows.find_instance(connection, instance)
     if ended is not None:
-        rows.notify_parent(connection, ended, at)
+        rows.send_result_to_parent(connection, ended, at)
 
 
 def _start_new_run(connection: sqlite3.Connection, stored_instance: Instance, turn: Turn, at: datetime) -> None:

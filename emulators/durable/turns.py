@@ -119,8 +119,8 @@ class _TurnRunner:
             return self._build_turn()
         try:
             self._deliver_messages()
-            state, error = await self._call_orchestrator(run_orchestrator)
-            self._apply_state(state, error)
+            state, error = await self._call_orchestrator_and_get_state(run_orchestrator)
+            self._apply_orchestrator_state(state, error)
         except OrchestratorFailed as failure:
             self._record_failure(str(failure))
         except (ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:
@@ -154,7 +154,9 @@ class _TurnRunner:
                 pause = timedelta(milliseconds=retry.action["retryOptions"]["firstRetryIntervalInMilliseconds"])
                 self._progress.waiting[self._create_timer(self._now + pause)] = retry
 
-    async def _call_orchestrator(self, run_orchestrator: Orchestrate) -> tuple[Mapping[str, Any], str | None]:
+    async def _call_orchestrator_and_get_state(
+        self, run_orchestrator: Orchestrate
+    ) -> tuple[Mapping[str, Any], str | None]:
         """Call the orchestrator; return its state (requested actions and result) and an error message if it failed.
 
         If the orchestrator raises an exception, the SDK appends the state to the exception's text.
@@ -181,7 +183,7 @@ class _TurnRunner:
         given = self._start.input if self._start.input is not None else "null"
         return f'{json.dumps(members)[:-1]},"input":{given},"history":[{",".join(played + fresh)}]}}'
 
-    def _apply_state(self, state: Mapping[str, Any], error: str | None) -> None:
+    def _apply_orchestrator_state(self, state: Mapping[str, Any], error: str | None) -> None:
         """Apply the state that the orchestrator returned: schedule its new actions, or record its result or failure."""
         if state.get("customStatus") is not None:
             self._turn.custom_status = json.dumps(state["customStatus"])

@@ -52,7 +52,7 @@ class WebhookRequest:
     body: bytes
 
 
-def normalise_json(body: bytes) -> str | None:
+def convert_body_to_json_text(body: bytes) -> str | None:
     """Convert a request body to JSON text in the format of Python's ``json``; None if the body is not valid JSON."""
     try:
         return json.dumps(json.loads(body, parse_constant=_reject_json_constant))
@@ -204,7 +204,7 @@ class Webhooks:
         if name not in self._names.orchestrators:
             message = build_unknown_function_message(name, "orchestrator")
             return WebhookReply(400, {"Message": message, "ExceptionMessage": message})
-        given = normalise_json(request.body)
+        given = convert_body_to_json_text(request.body)
         if given is None and request.body.strip():
             return _build_invalid_json_reply()
         instance = request.segments[2] if len(request.segments) == _NAMED_SEGMENTS else create_id()
@@ -250,7 +250,7 @@ class Webhooks:
     async def _build_status_document(self, instance: Instance, request: WebhookRequest) -> dict[str, Any]:
         history = None
         if has_true_parameter(request, "showHistory"):
-            texts = await self._management.load_history(instance.start.instance)
+            texts = await self._management.load_history_events(instance.start.instance)
             history = build_history_document(texts, show_output=has_true_parameter(request, "showHistoryOutput"))
         return build_status_document(instance, show_input=is_input_requested(request), history=history)
 
@@ -290,7 +290,7 @@ class Webhooks:
     async def _raise_event(self, request: WebhookRequest) -> WebhookReply:
         if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
             return WebhookReply(400, {"Message": "Only application/json request content is supported"})
-        data = normalise_json(request.body)
+        data = convert_body_to_json_text(request.body)
         if data is None:
             return _build_invalid_json_reply()
         return _build_state_change_reply(

@@ -10,7 +10,7 @@ FRACTION_DIGITS = 9
 WHOLE_DIGITS = 29
 
 
-def is_representable(value: Decimal) -> bool:
+def is_representable_in_duckdb(value: Decimal) -> bool:
     """Return whether DuckDB can store a finite decimal with all of its digits."""
     # `abs` would round to the 28 digits of Python's decimal context.
     whole, _, fraction = format(value.copy_abs(), "f").partition(".")

@@ -92,7 +92,7 @@ class NextDiscoveryQuery:
 
 
 @contextlib.contextmanager
-def bind_discovery_rows(
+def bind_rows_and_find_next_query(
     query: ir.Query, discovery_rows: Sequence[Rows], tables: Mapping[str, Sequence[str]]
 ) -> Iterator[NextDiscoveryQuery | None]:
     """Context manager: assign the rows of discovery queries to the operators; yield the next discovery query.

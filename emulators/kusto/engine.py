@@ -31,7 +31,7 @@ from emulators.kusto.frames import KqlResult, columns_from_cursor_description, e
 from emulators.kusto.library_errors import error_from_duckdb
 from emulators.kusto.options import RequestOptions
 from emulators.kusto.parameters import bind_parameters
-from emulators.kusto.positions import add_position, has_call
+from emulators.kusto.positions import find_and_add_position, has_call_of_any_function
 from emulators.kusto.sandbox import abort_process, has_leaked_memory
 from emulators.kusto.series_functions import bind_stop_event
 from emulators.kusto.statements import FIRST_RESULT, ResultPlace
@@ -96,9 +96,9 @@ class Execution:
         began = time.perf_counter()
         try:
             with bind_stop_event(self.cursor, self.sql, self.stopped):
-                columns, rows = self._fetch_columns_and_rows()
+                columns, rows = self._fetch_columns_and_encoded_rows()
         except duckdb.Error as error:
-            raise add_position(error_from_duckdb(error), self.text) from error
+            raise find_and_add_position(error_from_duckdb(error), self.text) from error
         except MemoryError:
             raise out_of_memory_error() from None
         except (OverflowError, ValueError) as error:
@@ -113,7 +113,7 @@ class Execution:
         with suppress(duckdb.ConnectionException):  # the execution has just ended and closed its cursor
             self.cursor.interrupt()
 
-    def _fetch_columns_and_rows(self) -> tuple[tuple[tuple[str, str], ...], bytes]:
+    def _fetch_columns_and_encoded_rows(self) -> tuple[tuple[tuple[str, str], ...], bytes]:
         limited = f"SELECT * FROM ({self.sql}) LIMIT {self._compute_row_limit()}"  # noqa: S608  the translator's own SQL
         statement = self.statements.parse_select(self.cursor, limited)
         if self.stopped.is_set():
@@ -137,7 +137,7 @@ class Execution:
         records = size = 0
         fetch_rows = _FIRST_FETCH_ROWS
         # DuckDB stores microseconds, and Kusto ticks of 100 ns; the end of a day is its last tick.
-        ends = "endof" in self.text and has_call(self.text, _ENDS_OF_PERIODS)
+        ends = "endof" in self.text and has_call_of_any_function(self.text, _ENDS_OF_PERIODS)
         while rows := self.cursor.fetchmany(fetch_rows):
             if self.stopped.is_set():
                 raise timeout_error()
@@ -321,10 +321,10 @@ class Engine:
                 known = orjson.loads(b"[" + result.rows + b"]")
                 check_column_count(known)
                 if translation.reusable:
-                    self._cache_type_discovery(translation.sql, known)
+                    self._cache_type_discovery_rows(translation.sql, known)
             found.append(known)
 
-    def _cache_type_discovery(self, sql: str, rows: Rows) -> None:
+    def _cache_type_discovery_rows(self, sql: str, rows: Rows) -> None:
         self._type_discoveries[sql] = rows
         if len(self._type_discoveries) > _MAX_CACHED_TYPE_DISCOVERIES:
             self._type_discoveries.popitem(last=False)
@@ -343,9 +343,9 @@ class Engine:
             execution = Execution(self._connection.cursor(), self._statements, text, translation.sql, bound, options)
             work = self._start_execution(execution)
         except BaseException:
-            self._release_slot()
+            self._release_execution_slot()
             raise
-        work.add_done_callback(self._release_slot)
+        work.add_done_callback(self._release_execution_slot)
         try:
             await asyncio.wait({work}, timeout=max(0.0, deadline - time.monotonic()))
         finally:
@@ -363,7 +363,7 @@ class Engine:
             execution.stop()
             raise out_of_memory_error() from error
 
-    def _release_slot(self, future: "asyncio.Future[KqlResult] | None" = None) -> None:
+    def _release_execution_slot(self, future: "asyncio.Future[KqlResult] | None" = None) -> None:
         self.running -= 1
         self._slots.release()
         if future is not None and not future.cancelled():

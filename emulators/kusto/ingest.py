@@ -304,7 +304,7 @@ class HubConsumer:
                 # After a crash between the two commits the offset in the table is higher than the one in the hub.
                 hub.commit_sequence(partition, offset.sequence)
             while not self._stop.is_set():
-                self._delete_expired_rows()
+                self._delete_expired_rows_if_due()
                 self._ingest_new_events(hub, offsets)
         finally:
             hub.close()
@@ -317,12 +317,14 @@ class HubConsumer:
                 self._wake.wait(self._idle_seconds)
             return
         began = time.monotonic()
-        are_large = [self._ingest_batch(hub, partition, offsets) for partition in hub.read_partition_names()]
+        are_large = [
+            self._ingest_batch_and_test_if_large(hub, partition, offsets) for partition in hub.read_partition_names()
+        ]
         self.last_error = ""
         if not any(are_large):
             self._stop.wait(max(POLL_SECONDS, DUTY * (time.monotonic() - began)))
 
-    def _ingest_batch(self, hub: HubFile, partition: str, offsets: dict[str, Offset]) -> bool:
+    def _ingest_batch_and_test_if_large(self, hub: HubFile, partition: str, offsets: dict[str, Offset]) -> bool:
         """Copy one batch of a partition's events into the table; return True if the batch was large.
 
         A batch is large if it has at least ``SMALL_BATCH`` events or ``MAX_READ_BYTES`` bytes. After a large batch,
@@ -356,7 +358,7 @@ class HubConsumer:
                 unrouted += 1
             else:
                 rows.setdefault(row.key, row)
-        with self._use_memory():
+        with self._mark_memory_use():
             added = self._store.append_events(partition, offset, list(rows.values()), rejected, _get_current_time())
         self._lacks_memory_since = None
         self.added += added
@@ -372,7 +374,7 @@ class HubConsumer:
             )
 
     @contextmanager
-    def _use_memory(self) -> Iterator[None]:
+    def _mark_memory_use(self) -> Iterator[None]:
         """Context manager: set ``is_using_memory`` during a transaction of this thread."""
         self.is_using_memory = True
         try:
@@ -380,7 +382,7 @@ class HubConsumer:
         finally:
             self.is_using_memory = False
 
-    def _delete_expired_rows(self) -> None:
+    def _delete_expired_rows_if_due(self) -> None:
         """Delete expired rows and message keys if ``TRIM_SECONDS`` have passed since the last deletion.
 
         If more than ``MAX_DELETED_ROWS`` rows have expired, the next call deletes the others.
@@ -389,7 +391,7 @@ class HubConsumer:
             return
         now = _get_current_time()
         deleted = 0
-        with self._use_memory():
+        with self._mark_memory_use():
             self._store.trim_keys_and_rejected_events(now)
             if self._retention is not None:
                 deleted = self._store.delete_rows_ingested_before(now - self._retention)

@@ -77,7 +77,7 @@ class FileIngestion:
         if self._folder not in path.parents:
             raise bad_request_error("the file is not in the folder that .ingest commands may read")
         cursor = self._connection.cursor()
-        self._count_running(1)
+        self._change_running_count(1)
         try:
             self._ingest_file(cursor, path, command.tag)
         except duckdb.FatalException as error:
@@ -86,10 +86,10 @@ class FileIngestion:
             raise _to_ingestion_error(error) from error
         finally:
             cursor.close()
-            self._count_running(-1)
+            self._change_running_count(-1)
         return render_ingest_reply(str(path))
 
-    def _count_running(self, change: int) -> None:
+    def _change_running_count(self, change: int) -> None:
         with self._lock:
             self._running += change
 

@@ -103,7 +103,7 @@ def error_from_duckdb(error: "duckdb.Error") -> QueryError:
         case duckdb.InternalException():
             _LOGGER.error("DuckDB reported an internal error: %s", error)
         case duckdb.BinderException() | duckdb.CatalogException() | duckdb.ParserException():
-            return _find_overload_error(str(error)) or _convert_binding_error(detail)
+            return _find_argument_types_error(str(error)) or _convert_binding_error(detail)
         case _:
             return execution_error(_describe_invalid_value(detail))
     return internal_error()
@@ -118,7 +118,7 @@ def _convert_binding_error(detail: str) -> QueryError:
             return unresolved_name_error(unknown["name"])
     operands = _OPERANDS.search(detail)
     if operands:
-        return semantic_error(_describe_operands(operands["name"], operands["types"]), inner="SEM0001")
+        return semantic_error(_describe_unaccepted_operand_types(operands["name"], operands["types"]), inner="SEM0001")
     compared = _COMPARED.search(detail)
     if compared:
         types = f"{_to_kusto_type(compared['left'])} and {_to_kusto_type(compared['right'])}"
@@ -128,7 +128,7 @@ def _convert_binding_error(detail: str) -> QueryError:
     )
 
 
-def _find_overload_error(error: str) -> QueryError | None:
+def _find_argument_types_error(error: str) -> QueryError | None:
     """Return the error for a DuckDB macro call with unaccepted argument types; None if the error has another cause."""
     macro = _MACRO.search(error)
     if macro is None:
@@ -153,7 +153,7 @@ def _extract_caret_marked_names(error: str) -> set[str]:
     return set(re.findall(r'"([^"]+)"', marked["line"][start : start + len(marked["marks"])]))
 
 
-def _describe_operands(name: str, types: str) -> str:
+def _describe_unaccepted_operand_types(name: str, types: str) -> str:
     listed = ", ".join(_to_kusto_type(each) for each in types.split(", "))
     if re.fullmatch(r"\W+", name):
         return f"operator '{name}' does not accept operands of types ({listed})"
@@ -274,13 +274,13 @@ def _to_unsupported_error(error: KqlUnsupportedError, text: str) -> QueryError:
         return semantic_error("The query has no expression after its let statements; add one, such as a table's name")
     if "(SEM0100)" in (error.hint or ""):
         return unresolved_name_error(error.construct.rpartition(":")[2])
-    name, subject = _describe_unsupported_construct(error.construct, _get_rest_of_line(text, error.span))
+    name, subject = _describe_and_name_unsupported_construct(error.construct, _get_rest_of_line(text, error.span))
     return unsupported_error(
         name[:_DETAIL], _get_hint_for_users(error.hint), _find_source_position(error.span), subject
     )
 
 
-def _describe_unsupported_construct(construct: str, remaining_text: str) -> tuple[str, str]:
+def _describe_and_name_unsupported_construct(construct: str, remaining_text: str) -> tuple[str, str]:
     """Return the description of an unsupported KQL construct, and the name whose position the error reports.
 
     Args:

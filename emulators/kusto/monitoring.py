@@ -29,7 +29,7 @@ class EndpointMonitor:
         self._translator = translator
         self._consumer = consumer
 
-    async def read_health(self) -> tuple[bool, Mapping[str, Any]]:
+    async def read_health_and_details(self) -> tuple[bool, Mapping[str, Any]]:
         """Return whether the database responds and ingestion works, and the details as a JSON object."""
         try:
             await self._read_row_counts()
@@ -60,7 +60,7 @@ class EndpointMonitor:
 
 def _count_rows(cursor: duckdb.DuckDBPyConnection, tables: tuple[str, ...]) -> dict[str, int]:
     with cursor:
-        return {table: _count_table(cursor, table) for table in tables}
+        return {table: _count_table_rows(cursor, table) for table in tables}
 
 
 def _read_memory_use(cursor: duckdb.DuckDBPyConnection) -> dict[str, int]:
@@ -68,6 +68,6 @@ def _read_memory_use(cursor: duckdb.DuckDBPyConnection) -> dict[str, int]:
         return {purpose: size for purpose, size in read_memory_use(cursor).items() if size}
 
 
-def _count_table(cursor: duckdb.DuckDBPyConnection, table: str) -> int:
+def _count_table_rows(cursor: duckdb.DuckDBPyConnection, table: str) -> int:
     row = cursor.execute(f'SELECT count(*) FROM "{table}"').fetchone()  # noqa: S608  a checked table name
     return row[0] if row else 0

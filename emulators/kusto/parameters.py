@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
-from emulators.kusto.decimals import FRACTION_DIGITS, WHOLE_DIGITS, is_representable
+from emulators.kusto.decimals import FRACTION_DIGITS, WHOLE_DIGITS, is_representable_in_duckdb
 from emulators.kusto.errors import QueryError, semantic_error, unsupported_error
 from emulators.kusto.timespans import TimespanRangeError, parse_kusto_timespan
 
@@ -153,7 +153,7 @@ def _parse_decimal(text: str) -> Decimal:
     value = Decimal(text)
     if not value.is_finite():
         raise ValueError("must be a finite number")
-    if not is_representable(value):
+    if not is_representable_in_duckdb(value):
         raise unsupported_error(
             f"decimal values with more than {WHOLE_DIGITS} digits before or {FRACTION_DIGITS} after the point"
         )

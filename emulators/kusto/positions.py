@@ -32,7 +32,7 @@ class _Token(NamedTuple):
     """True if the text is a name: a word, or the content of ``['...']``."""
 
 
-def add_position(error: QueryError, text: str) -> QueryError:
+def find_and_add_position(error: QueryError, text: str) -> QueryError:
     """Return a copy of an error with the line and column of the name that the error mentions.
 
     The error is returned unchanged if it already has a position or if the query does not contain the name.
@@ -45,14 +45,14 @@ def add_position(error: QueryError, text: str) -> QueryError:
     if error.position is not None or not subject:
         return error
     tokens = list(_tokenize(text))
-    found = _find_subject_index(tokens, subject, declared=error.inner == "EMB0001")
+    found = _find_subject_token_index(tokens, subject, declared=error.inner == "EMB0001")
     if found is None:
         return error
     operator = _find_enclosing_operator(tokens, found) if error.sentence.startswith("Failed to resolve scalar") else ""
     return error.with_position(_compute_line_and_column(text, tokens[found].start), operator)
 
 
-def has_call(text: str, functions: Container[str]) -> bool:
+def has_call_of_any_function(text: str, functions: Container[str]) -> bool:
     """Return whether a KQL text calls one of the given functions; comments and string literals are ignored."""
     tokens = list(_tokenize(text))
     return any(
@@ -74,14 +74,14 @@ def _find_name_in_message(sentence: str) -> str:
     return "" if named is None else named["name"] or f"{named['function']}()"
 
 
-def _find_subject_index(tokens: Sequence[_Token], subject: str, *, declared: bool) -> int | None:
+def _find_subject_token_index(tokens: Sequence[_Token], subject: str, *, declared: bool) -> int | None:
     name = subject.removesuffix("()")
     places = [index for index, token in enumerate(tokens) if token.named and token.text == name]
     if subject.endswith("()"):
         return next((index for index in places if _get_next_token_text(tokens, index) == "("), None)
     if declared:
         return next((index for index in places if _is_statement_start(tokens, index)), None)
-    return next((index for index in places if _is_reference(tokens, index)), places[0] if places else None)
+    return next((index for index in places if _is_value_reference(tokens, index)), places[0] if places else None)
 
 
 def _get_next_token_text(tokens: Sequence[_Token], index: int) -> str:
@@ -93,7 +93,7 @@ def _is_statement_start(tokens: Sequence[_Token], index: int) -> bool:
     return index == 0 or tokens[index - 1].text in ("|", ";", "(", "{", "let")
 
 
-def _is_reference(tokens: Sequence[_Token], index: int) -> bool:
+def _is_value_reference(tokens: Sequence[_Token], index: int) -> bool:
     """Return whether a query reads the value of a name, as a column or variable.
 
     The result is False if the name is called, assigned or declared, or is a property of another value.

@@ -22,14 +22,20 @@ import uvicorn
 import uvloop
 
 from emulators.kusto.engine import Engine
-from emulators.kusto.extensions import create_sql_objects
+from emulators.kusto.extensions import create_functions_and_macros
 from emulators.kusto.ingest import HubConsumer
 from emulators.kusto.ingestion import FileIngestion
 from emulators.kusto.monitoring import EndpointMonitor
 from emulators.kusto.sandbox import limit_process_memory, open_database, restrict_database
-from emulators.kusto.schema import TABLE, create_tables
+from emulators.kusto.schema import TABLE, create_or_upgrade_tables
 from emulators.kusto.server import Application
-from emulators.kusto.tables import UnusableFolderError, create_views, load_tables, read_column_types, read_table_columns
+from emulators.kusto.tables import (
+    UnusableFolderError,
+    create_parquet_views,
+    load_tables,
+    read_column_types,
+    read_table_columns,
+)
 from emulators.kusto.translator import Translator
 from emulators.kusto.translator_process import ForkedTranslator
 from shared.observability.logs import configure_json_logs
@@ -136,12 +142,12 @@ def _open_database_and_tables(arguments: Arguments) -> Iterator[tuple[duckdb.Duc
         files: list[Path] = []
         tables: tuple[str, ...] = (TABLE,)
         if arguments.hub:
-            create_tables(connection, datetime.now(UTC).replace(tzinfo=None))
+            create_or_upgrade_tables(connection, datetime.now(UTC).replace(tzinfo=None))
         else:
-            files = create_views(connection, arguments.data)
+            files = create_parquet_views(connection, arguments.data)
             load_tables(connection, files, arguments.memory_bytes)
             tables = tuple(file.stem for file in files)
-        create_sql_objects(connection, arguments.database)
+        create_functions_and_macros(connection, arguments.database)
         restrict_database(connection, memory_bytes=arguments.memory_bytes, threads=arguments.threads, files=files)
         yield connection, tables
     finally:

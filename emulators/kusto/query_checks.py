@@ -14,7 +14,7 @@ from antlr4 import Token  # type: ignore[import-untyped]  # its stubs are no par
 from duckdb_kql import ir, translate
 from duckdb_kql._antlr.KqlLexer import KqlLexer
 
-from emulators.kusto.decimals import is_representable
+from emulators.kusto.decimals import is_representable_in_duckdb
 from emulators.kusto.errors import QueryError, semantic_error, syntax_error, too_complex_error, unsupported_error
 from emulators.kusto.string_literals import UnreadableLiteralError, parse_string_literal
 from emulators.kusto.timespans import TimespanRangeError, check_timespan_literal
@@ -108,7 +108,7 @@ MAX_DOUBLINGS = 12
 """Maximum number of times that nesting may double the work of DuckDB's binder."""
 
 
-def check_nesting(query: ir.Query) -> None:
+def check_nesting_depth(query: ir.Query) -> None:
     """Reject nested expressions for which DuckDB would need too long to bind the SQL.
 
     DuckDB binds some expressions twice at each level of nesting, and cannot be interrupted meanwhile. A hundred bytes
@@ -147,10 +147,10 @@ def _count_repeated_bindings(node: Any) -> int:
 
 def _list_child_nodes(node: Any) -> list[Any]:
     values = node if isinstance(node, list | tuple) else [getattr(node, each.name) for each in dataclasses.fields(node)]
-    return [each for each in values if isinstance(each, list | tuple) or _is_node(each)]
+    return [each for each in values if isinstance(each, list | tuple) or _is_query_node(each)]
 
 
-def _is_node(value: object) -> bool:
+def _is_query_node(value: object) -> bool:
     return dataclasses.is_dataclass(value) and not isinstance(value, type)
 
 
@@ -205,7 +205,7 @@ def _check_datatable_decimals(table: ir.DataTable) -> None:
     for index, value in enumerate(table.values):
         if kinds[index % len(kinds)] == "decimal" and isinstance(value, ir.Literal) and isinstance(value.value, float):
             written = Decimal(repr(value.value))
-            if not written.is_finite() or not is_representable(written):
+            if not written.is_finite() or not is_representable_in_duckdb(written):
                 raise unsupported_error("a datatable with decimals of more than nine digits after the point")
 
 

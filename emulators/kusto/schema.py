@@ -30,7 +30,7 @@ CREATE TABLE IF NOT EXISTS ingest.set_aside (
 """  # noqa: S608  constants
 
 
-def create_tables(connection: duckdb.DuckDBPyConnection, now: datetime) -> None:
+def create_or_upgrade_tables(connection: duckdb.DuckDBPyConnection, now: datetime) -> None:
     """Create the missing tables and views of the database; convert the table of an earlier version.
 
     Args:
@@ -39,7 +39,7 @@ def create_tables(connection: duckdb.DuckDBPyConnection, now: datetime) -> None:
     """
     connection.begin()
     try:
-        if _has_earlier_table(connection):
+        if _has_table_of_earlier_version(connection):
             _convert_earlier_table(connection, now)
         connection.execute(_SCHEMA)
         connection.commit()
@@ -48,7 +48,7 @@ def create_tables(connection: duckdb.DuckDBPyConnection, now: datetime) -> None:
         raise
 
 
-def _has_earlier_table(connection: duckdb.DuckDBPyConnection) -> bool:
+def _has_table_of_earlier_version(connection: duckdb.DuckDBPyConnection) -> bool:
     """Return whether ``Telemetry`` is a table instead of a view, as in earlier versions of the file."""
     query = "SELECT 1 FROM duckdb_tables() WHERE schema_name = 'main' AND table_name = ?"
     return connection.execute(query, [TABLE]).fetchone() is not None

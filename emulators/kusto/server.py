@@ -100,7 +100,7 @@ class Application:
             case "GET /v1/rest/auth/metadata":
                 return 200, orjson.dumps(_CLOUD)
             case "GET /healthz":
-                healthy, document = await self._monitor.read_health()
+                healthy, document = await self._monitor.read_health_and_details()
                 return 200 if healthy else 503, orjson.dumps(document)
             case "GET /stats":
                 return 200, orjson.dumps(await self._monitor.read_stats())

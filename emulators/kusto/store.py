@@ -92,7 +92,7 @@ class RecentKeys:
             generation.stored = TimeRange(min(oldest, time_range.oldest), max(newest, time_range.newest))
             keys = keys[len(chunk) :]
 
-    def flag_possibly_stored(self, keys: Keys) -> tuple[npt.NDArray[np.bool_], TimeRange | None]:
+    def flag_possibly_stored_keys(self, keys: Keys) -> tuple[npt.NDArray[np.bool_], TimeRange | None]:
         """Return a flag for each key, which is True if the key is possibly stored, and the time range to search.
 
         The time range is None if all keys are new.
@@ -341,7 +341,7 @@ class TelemetryStore:
         self, recent: RecentKeys, rows: Sequence[TelemetryRow], now: datetime
     ) -> frozenset[tuple[int, int]]:
         """Return the keys of rows that are already stored; search only the keys that the filter cannot exclude."""
-        found, stored = recent.flag_possibly_stored(to_key_array(row.key for row in rows))
+        found, stored = recent.flag_possibly_stored_keys(to_key_array(row.key for row in rows))
         if stored is None:
             return frozenset()
         keys = [row.key for row, is_possible in zip(rows, found, strict=True) if is_possible]

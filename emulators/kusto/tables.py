@@ -22,7 +22,7 @@ class UnusableFolderError(Exception):
     """The data folder cannot be served; the message contains the reason."""
 
 
-def create_views(connection: duckdb.DuckDBPyConnection, folder: Path) -> list[Path]:
+def create_parquet_views(connection: duckdb.DuckDBPyConnection, folder: Path) -> list[Path]:
     """Create a DuckDB view for each ``*.parquet`` file of a folder and return the files.
 
     A text column becomes ``dynamic`` if all its values are JSON objects or arrays. Timestamps with a time zone are

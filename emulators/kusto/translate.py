@@ -22,7 +22,7 @@ from duckdb_kql.params import ParameterDeclaration
 from duckdb_kql.schema import output_columns
 from duckdb_kql.translate import clock, to_sql
 
-from emulators.kusto.discovery import Rows, bind_discovery_rows
+from emulators.kusto.discovery import Rows, bind_rows_and_find_next_query
 from emulators.kusto.errors import QueryError, not_read_only_error, too_complex_error, unsupported_error
 from emulators.kusto.extensions import EXTENSIONS
 from emulators.kusto.extensions.known_types import bind_known_types
@@ -31,9 +31,9 @@ from emulators.kusto.extensions.rendering import check_annotation_columns, colle
 from emulators.kusto.extensions.several_results import bind_selected_result, split_off_result_marker
 from emulators.kusto.library_errors import error_from_translator
 from emulators.kusto.parameters import Declaration
-from emulators.kusto.positions import add_position
+from emulators.kusto.positions import find_and_add_position
 from emulators.kusto.query_checks import (
-    check_nesting,
+    check_nesting_depth,
     check_sources,
     check_sql_length,
     reject_mistranslated_constructs,
@@ -107,11 +107,11 @@ def translate(
     except RecursionError:
         raise too_complex_error("the query is nested too deeply") from None
     except QueryError as error:
-        raise add_position(error, text) from error
+        raise find_and_add_position(error, text) from error
     except KqlError as error:
-        command = _find_control_command(_tokenize(text)) if isinstance(error, KqlSyntaxError) else None
+        command = _find_position_of_control_command(_tokenize(text)) if isinstance(error, KqlSyntaxError) else None
         raise (
-            not_read_only_error(command) if command else add_position(error_from_translator(error, text), text)
+            not_read_only_error(command) if command else find_and_add_position(error_from_translator(error, text), text)
         ) from error
 
 
@@ -126,7 +126,7 @@ def _translate_statement(
     reject_mistranslated_tokens(tokens)
     statements = list_statement_spans(tokens)
     if len(statements) > 1:
-        command = _find_control_command(tokens)
+        command = _find_position_of_control_command(tokens)
         if command is not None:
             raise not_read_only_error(command)
         text = blank_other_statements(text, statements, result_place.statement)
@@ -146,8 +146,11 @@ def _translate_query(
             raise unsupported_error("set query_now")
         check_sources(query, schema)
         reject_mistranslated_constructs(query)
-        check_nesting(query)
-        with bind_known_types(query, types), bind_discovery_rows(query, discovery_rows, schema) as next_discovery:
+        check_nesting_depth(query)
+        with (
+            bind_known_types(query, types),
+            bind_rows_and_find_next_query(query, discovery_rows, schema) as next_discovery,
+        ):
             tables = {table: list(columns) for table, columns in schema.items()}
             sql = to_sql(next_discovery.query if next_discovery else query, tables)
             if rendered and next_discovery is None:
@@ -193,7 +196,7 @@ def _tokenize(text: str) -> list[Token]:
     return [token for token in lexer.getAllTokens() if token.channel == Token.DEFAULT_CHANNEL]
 
 
-def _find_control_command(tokens: Sequence[Token]) -> tuple[int, int] | None:
+def _find_position_of_control_command(tokens: Sequence[Token]) -> tuple[int, int] | None:
     """Return line and column of the first control command (statement that starts with a dot); None if there is none."""
     begins = True
     for token in tokens:

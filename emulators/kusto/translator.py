@@ -113,16 +113,16 @@ class Translator:
                 reply = reply or await _request_translation(self._short, request | {"seconds": SHORT_SECONDS})
             if not reply.get("late"):
                 return _to_translation(reply)
-            self._record_slow_text(text, timed_out=False)
+            self._record_slow_query_text(text, timed_out=False)
         async with self._long.lock:
             if self._slow.get(text):
                 raise _build_too_slow_error()
             reply = await _request_translation(self._long, request)
         if reply.get("late"):
-            self._record_slow_text(text, timed_out=True)
+            self._record_slow_query_text(text, timed_out=True)
         return _to_translation(reply)
 
-    def _record_slow_text(self, text: str, *, timed_out: bool) -> None:
+    def _record_slow_query_text(self, text: str, *, timed_out: bool) -> None:
         self._slow[text] = self._slow.get(text, False) or timed_out
         if len(self._slow) > MAX_SLOW_TEXTS:
             self._slow.popitem(last=False)

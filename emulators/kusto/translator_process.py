@@ -126,7 +126,7 @@ def _reply_to_requests(requests: BinaryIO, replies: BinaryIO) -> None:
     translate(_WARM_UP, {"T": ["a", "b", "c", "d", "f"]})
     while request := _receive_request(requests):
         signal.alarm(ORPHAN_SECONDS)
-        reply, can_continue = _build_reply(request)
+        reply, can_continue = _build_reply_and_test_if_reusable(request)
         signal.alarm(0)
         replies.write(_LENGTH.pack(len(reply)) + reply)
         replies.flush()
@@ -146,7 +146,7 @@ def _receive_request(stream: BinaryIO) -> dict[str, Any] | None:
     return document
 
 
-def _build_reply(request: Mapping[str, Any]) -> tuple[bytes, bool]:
+def _build_reply_and_test_if_reusable(request: Mapping[str, Any]) -> tuple[bytes, bool]:
     """Translate a KQL text; return the encoded reply, and False if this process cannot accept more requests."""
     try:
         return _encode_reply(_translate_with_time_limit(request)), True

@@ -14,7 +14,7 @@ from pydantic import ValidationError
 
 from emulators.web_pubsub.asgi import Message, Receive, Send, read_headers, read_host_and_port, read_query
 from emulators.web_pubsub.connection import BROKEN, JSON_SUBPROTOCOL, POLICY, ClientConnection
-from emulators.web_pubsub.error_replies import build_error_reply, choose_request_id
+from emulators.web_pubsub.error_replies import build_error_reply, read_or_create_request_id
 from emulators.web_pubsub.events import EventSubject, HubEvents
 from emulators.web_pubsub.handshake import AcceptedClient, HandlerRejectionError, authorize_client, parse_state_expiry
 from emulators.web_pubsub.hub import Hub
@@ -221,7 +221,9 @@ async def serve_client(
     await send({"type": "websocket.accept", "subprotocol": admission.subprotocol, "headers": forwarded})
     connection = _build_connection(scope, connection_id, admission)
     prelude = settings.prelude(connection, read_query(scope)) if settings.prelude is not None else None
-    prelude_task = None if prelude is None else asyncio.create_task(_run_prelude(connection, prelude))
+    prelude_task = (
+        None if prelude is None else asyncio.create_task(_run_prelude_or_close_connection(connection, prelude))
+    )
     try:
         await _serve_connection(connection, admission, receive, hub, events, _read_requested_host(scope))
     finally:
@@ -229,7 +231,7 @@ async def serve_client(
             prelude_task.cancel()
 
 
-async def _run_prelude(connection: ClientConnection, prelude: Coroutine[None, None, None]) -> None:
+async def _run_prelude_or_close_connection(connection: ClientConnection, prelude: Coroutine[None, None, None]) -> None:
     try:
         await prelude
     except Exception:
@@ -239,7 +241,7 @@ async def _run_prelude(connection: ClientConnection, prelude: Coroutine[None, No
 
 async def reject_handshake(scope: Message, send: Send, error: WorkspaceError) -> None:
     """Reject a WebSocket handshake with an HTTP error and a problem document (RFC 9457)."""
-    reply = build_error_reply(error, choose_request_id(scope["headers"]))
+    reply = build_error_reply(error, read_or_create_request_id(scope["headers"]))
     await _send_handshake_response(send, reply.status, reply.headers, reply.body)
 
 

@@ -106,7 +106,7 @@ class ClientConnection:
         if self._held is not None:
             self._held.put(payload)
             return False
-        return self._outbox.put(self._select_frame(payload))
+        return self._outbox.put(self._select_frame_for_subprotocol(payload))
 
     async def wait_for_room(self) -> None:
         """Wait until less than half of the client's queue is used; return earlier if the client is slow."""
@@ -154,7 +154,7 @@ class ClientConnection:
                 if not await self.send_when_drained(payload):
                     return False
             else:
-                self._outbox.put(self._select_frame(payload))
+                self._outbox.put(self._select_frame_for_subprotocol(payload))
         return True
 
     async def send_when_drained(self, payload: Payload) -> bool:
@@ -163,7 +163,7 @@ class ClientConnection:
         Returns:
             Whether the client is still connected.
         """
-        return await self._outbox.put_when_drained(self._select_frame(payload))
+        return await self._outbox.put_when_drained(self._select_frame_for_subprotocol(payload))
 
     def send_system_message(self, document: object) -> None:
         """Send a system message of the subprotocol, such as ``connected`` or ``ack``, as JSON."""
@@ -197,7 +197,7 @@ class ClientConnection:
         self.cancel_scheduled_close()
         self._outbox.discard()
 
-    def _select_frame(self, payload: Payload) -> bytes:
+    def _select_frame_for_subprotocol(self, payload: Payload) -> bytes:
         return payload.json_frame if self.subprotocol == JSON_SUBPROTOCOL else payload.plain_frame
 
     def _close_slow_client(self) -> None:

@@ -13,7 +13,7 @@ from websockets.http11 import Request
 from websockets.server import ServerProtocol
 
 from emulators.web_pubsub.asgi import RawHeaders
-from shared.errors import Kind, WorkspaceError, invalid
+from shared.errors import Kind, WorkspaceError, build_invalid_field_error
 from shared.observability.logs import fields, get_logger
 
 _STATUSES: Final = {
@@ -56,7 +56,7 @@ def build_json_reply(document: object) -> EmulatorReply:
     return EmulatorReply(200, orjson.dumps(document), {"Content-Type": "application/json"})
 
 
-def choose_request_id(headers: RawHeaders) -> str:
+def read_or_create_request_id(headers: RawHeaders) -> str:
     """Return the request id in the header ``x-request-id``, or a new id if the header is missing or invalid.
 
     A valid id has 1 to 128 visible ASCII characters.
@@ -129,7 +129,7 @@ def find_handshake_error(handshake: Request, protocol: ServerProtocol) -> Worksp
     if isinstance(protocol.handshake_exc, InvalidMethod):
         detail = f"A WebSocket handshake requires GET, not {handshake.method}."
         return WorkspaceError(Kind.METHOD_NOT_ALLOWED, "METHOD_NOT_ALLOWED", detail, allow=["GET"])
-    return invalid("handshake", str(protocol.handshake_exc))
+    return build_invalid_field_error("handshake", str(protocol.handshake_exc))
 
 
 def build_unreadable_handshake_error(protocol: ServerProtocol) -> WorkspaceError:
@@ -141,7 +141,7 @@ def build_unreadable_handshake_error(protocol: ServerProtocol) -> WorkspaceError
             detail = "The handshake has too many headers, or one of them is too long."
             return WorkspaceError(Kind.HEADERS_TOO_LARGE, "HEADERS_TOO_LARGE", detail)
         case _:
-            return invalid("handshake", "must be a request without a body")
+            return build_invalid_field_error("handshake", "must be a request without a body")
 
 
 def build_handshake_error_reply(error: WorkspaceError, handshake: Request | None) -> EmulatorReply:
@@ -152,7 +152,7 @@ def build_handshake_error_reply(error: WorkspaceError, handshake: Request | None
         handshake: the request; None if the request could not be parsed.
     """
     raw = [] if handshake is None else handshake.headers.raw_items()
-    given_id = choose_request_id(
+    given_id = read_or_create_request_id(
         (name.lower().encode(), value.encode("utf-8", "surrogateescape")) for name, value in raw
     )
     reply = build_error_reply(error, given_id, close=True)

@@ -124,7 +124,7 @@ class HubEvents:
         upstream = self._settings.upstream
         if upstream is None:
             raise UpstreamError(f"hub {self._hub!r} has no event handler; event {event!r} was not sent")
-        await self._check_events_allowed(upstream, subject.origin)
+        await self._check_handler_allows_events(upstream, subject.origin)
         attributes = {
             "specversion": "1.0",
             "type": f"azure.webpubsub.{kind}.{event}",
@@ -143,7 +143,7 @@ class HubEvents:
         headers |= {"Content-Type": content_type, "WebHook-Request-Origin": subject.origin}
         return await upstream.request("POST", event, headers, data)
 
-    async def _check_events_allowed(self, upstream: Upstream, origin: str) -> None:
+    async def _check_handler_allows_events(self, upstream: Upstream, origin: str) -> None:
         """Check that the event handler accepts events from this service, before the first event is sent."""
         if self._allowed:
             return

@@ -18,7 +18,7 @@ from emulators.web_pubsub.asgi import Message, read_bearer_token, read_headers, 
 from emulators.web_pubsub.connection import JSON_SUBPROTOCOL
 from emulators.web_pubsub.events import EventSubject, HubEvents
 from emulators.web_pubsub.upstream import HandlerResponse
-from shared.errors import Kind, WorkspaceError, invalid
+from shared.errors import Kind, WorkspaceError, build_invalid_field_error
 from shared.observability.logs import get_logger
 from shared.timestamps import parse_rfc3339
 
@@ -99,7 +99,7 @@ def _is_audience_for(audience: str, host: str, target: str) -> bool:
     return (
         parts.scheme in _SCHEMES
         and parts.netloc.lower() == host
-        and _decode_segments(parts.path) == _decode_segments(path)
+        and _decode_path_segments(parts.path) == _decode_path_segments(path)
         and (not parts.query or _parse_query_parameters(parts.query) == _parse_query_parameters(query))
     )
 
@@ -108,7 +108,7 @@ def _is_valid_timestamp(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < _MAX_TIME
 
 
-def _decode_segments(path: str) -> list[bytes]:
+def _decode_path_segments(path: str) -> list[bytes]:
     return [unquote_to_bytes(segment) for segment in path.split("/")]
 
 
@@ -186,7 +186,7 @@ async def authorize_client(
     admission = _client_from_claims(claims)
     offered: Sequence[str] = scope["subprotocols"]
     if offered and set(offered) <= {RELIABLE_SUBPROTOCOL}:
-        raise invalid("Sec-WebSocket-Protocol", f"{RELIABLE_SUBPROTOCOL} is not supported")
+        raise build_invalid_field_error("Sec-WebSocket-Protocol", f"{RELIABLE_SUBPROTOCOL} is not supported")
     if events.handles_connect():
         subject = EventSubject(connection_id, admission.user_id, None, None, host)
         response = await events.send_connect(subject, _build_connect_document(scope, headers, claims))
@@ -215,8 +215,8 @@ def _client_from_claims(claims: Claims | None) -> AcceptedClient:
         instants.append(_parse_instant(claims["expires_at"]))
     return AcceptedClient(
         user_id=claims.get("sub"),
-        groups=_list_strings(claims.get("webpubsub.group")),
-        roles=_list_strings(claims.get("role")),
+        groups=_list_strings_in_claim(claims.get("webpubsub.group")),
+        roles=_list_strings_in_claim(claims.get("role")),
         expires_at=min(instants),
     )
 
@@ -232,7 +232,7 @@ def _parse_instant(text: str) -> datetime:
         ) from None
 
 
-def _list_strings(claim: object) -> list[str]:
+def _list_strings_in_claim(claim: object) -> list[str]:
     """Return the strings in a claim that is a string or a list; an empty list for any other claim."""
     values = claim if isinstance(claim, list) else [claim]
     return [value for value in values if isinstance(value, str)]
@@ -241,7 +241,7 @@ def _list_strings(claim: object) -> list[str]:
 def _build_connect_document(scope: Message, headers: dict[str, list[str]], claims: Claims | None) -> dict[str, object]:
     query = {name: values for name, values in read_query(scope).items() if name != "access_token"}
     return {
-        "claims": {name: _list_claim_values(value) for name, value in (claims or {}).items()},
+        "claims": {name: _list_claim_values_as_texts(value) for name, value in (claims or {}).items()},
         "query": query,
         "headers": headers,
         "subprotocols": list(scope["subprotocols"]),
@@ -249,7 +249,7 @@ def _build_connect_document(scope: Message, headers: dict[str, list[str]], claim
     }
 
 
-def _list_claim_values(value: Any) -> list[str]:
+def _list_claim_values_as_texts(value: Any) -> list[str]:
     return [each if isinstance(each, str) else orjson.dumps(each).decode() for each in _ensure_list(value)]
 
 

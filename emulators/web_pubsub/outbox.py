@@ -153,14 +153,14 @@ class Outbox:
             self._scheduled = None
             self._flushed_at = asyncio.get_running_loop().time()
         while self._frames and self._socket.has_room():
-            self._socket.write(self._remove_chunk())
+            self._socket.write(self._remove_frames_for_one_write())
             self._written += 1
         if self._is_half_full():
             return
         self._is_slow = False
         self._wake_waiters()
 
-    def _remove_chunk(self) -> bytes:
+    def _remove_frames_for_one_write(self) -> bytes:
         """Remove the oldest frames that fit into one write (at least one frame) and return their joined bytes."""
         chunk = [self._frames.popleft()]
         size = len(chunk[0])

@@ -46,10 +46,10 @@ class Payload:
             document["group"] = self.group
         if self.from_user is not None:
             document["fromUserId"] = self.from_user
-        document |= {"dataType": self.data_type.value, "data": self._to_json_value()}
+        document |= {"dataType": self.data_type.value, "data": self._data_to_json_value()}
         return build_frame(orjson.dumps(document))
 
-    def _to_json_value(self) -> object:
+    def _data_to_json_value(self) -> object:
         match self.data_type:
             case DataType.TEXT:
                 return self.data.decode()

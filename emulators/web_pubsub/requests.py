@@ -15,7 +15,7 @@ from emulators.web_pubsub.asgi import Message, Receive
 from emulators.web_pubsub.hub import Hub
 from emulators.web_pubsub.payloads import DataType, Payload
 from emulators.web_pubsub.permissions import Permission
-from shared.errors import Kind, WorkspaceError, invalid
+from shared.errors import Kind, WorkspaceError, build_invalid_field_error
 
 MAX_NAME_LENGTH = 1024
 
@@ -109,7 +109,7 @@ class DataPlaneRequest:
         """
         values = self.query.get(name, ())
         if len(values) > 1:
-            raise invalid(name, "must not be repeated")
+            raise build_invalid_field_error(name, "must not be repeated")
         return values[0] if values else None
 
     def parse_number(self, name: str, default: int, minimum: int, maximum: int) -> int:
@@ -122,7 +122,7 @@ class DataPlaneRequest:
         if text is None:
             return default
         if not re.fullmatch(r"[0-9]{1,10}", text) or not minimum <= int(text) <= maximum:
-            raise invalid(name, f"must be an integer between {minimum} and {maximum}")
+            raise build_invalid_field_error(name, f"must be an integer between {minimum} and {maximum}")
         return int(text)
 
     def read_close_reason(self) -> str:
@@ -151,7 +151,7 @@ class DataPlaneRequest:
         try:
             permission = Permission(self.path["permission"])
         except ValueError:
-            raise invalid("permission", f"must be one of {', '.join(Permission)}") from None
+            raise build_invalid_field_error("permission", f"must be one of {', '.join(Permission)}") from None
         return permission, target if target is None else _require_group_name(target, "targetName")
 
     def parse_payload(self) -> Payload:
@@ -164,14 +164,14 @@ class DataPlaneRequest:
         self._reject_unsupported_fields()
         data_type = _TYPES.get(self._read_header("content-type").partition(";")[0].strip().lower())
         if data_type is None:
-            raise invalid("Content-Type", f"must be one of {', '.join(_TYPES)}")
+            raise build_invalid_field_error("Content-Type", f"must be one of {', '.join(_TYPES)}")
         try:
             if data_type is DataType.TEXT:
                 self.body.decode()
             elif data_type is DataType.JSON:
                 orjson.loads(self.body)
         except ValueError:
-            raise invalid("body", f"is not valid {data_type.value}") from None
+            raise build_invalid_field_error("body", f"is not valid {data_type.value}") from None
         return Payload(self.body, data_type, self.read_group_name() if "group" in self.path else None)
 
     def _reject_unsupported_fields(self) -> None:
@@ -215,9 +215,9 @@ async def read_body(headers: Mapping[str, Sequence[str]], receive: Receive) -> b
 def _require_group_name(name: str, field: str) -> str:
     """Return a valid group name; otherwise raise an error that names the parameter ``field``."""
     if not name.strip() or len(name) > MAX_NAME_LENGTH:
-        raise invalid(field, f"must have 1 to {MAX_NAME_LENGTH} characters and must not be blank")
+        raise build_invalid_field_error(field, f"must have 1 to {MAX_NAME_LENGTH} characters and must not be blank")
     return name
 
 
 def _raise_unsupported_field(field: str) -> NoReturn:
-    raise invalid(field, "is not supported by this emulator")
+    raise build_invalid_field_error(field, "is not supported by this emulator")

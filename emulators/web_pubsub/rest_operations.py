@@ -13,7 +13,7 @@ from emulators.web_pubsub.connection import ClientConnection
 from emulators.web_pubsub.error_replies import EmulatorReply, build_json_reply
 from emulators.web_pubsub.handshake import issue_token
 from emulators.web_pubsub.requests import DataPlaneRequest
-from shared.errors import Kind, WorkspaceError, invalid
+from shared.errors import Kind, WorkspaceError, build_invalid_field_error
 from shared.timestamps import now
 
 type Operation = Callable[[DataPlaneRequest], Awaitable[EmulatorReply]]
@@ -185,7 +185,7 @@ async def revoke_permission(request: DataPlaneRequest) -> EmulatorReply:
 async def generate_token(request: DataPlaneRequest) -> EmulatorReply:
     """Issue an access token for a client."""
     if (request.read_query_value("clientType") or "Default").lower() != "default":
-        raise invalid("clientType", "must be Default; this emulator supports no other protocol")
+        raise build_invalid_field_error("clientType", "must be Default; this emulator supports no other protocol")
     minutes = timedelta(minutes=request.parse_number("minutesToExpire", 60, 1, _MAX_MINUTES))
     issued = now()
     token = issue_token(

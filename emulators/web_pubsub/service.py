@@ -17,14 +17,14 @@ from emulators.web_pubsub.asgi import (
     read_query,
 )
 from emulators.web_pubsub.clients import reject_handshake, serve_client
-from emulators.web_pubsub.error_replies import EmulatorReply, build_error_reply, choose_request_id
+from emulators.web_pubsub.error_replies import EmulatorReply, build_error_reply, read_or_create_request_id
 from emulators.web_pubsub.events import HubEvents
 from emulators.web_pubsub.handshake import validate_access_token
 from emulators.web_pubsub.hub import Hub
 from emulators.web_pubsub.requests import DataPlaneRequest, read_body
 from emulators.web_pubsub.rest_operations import build_route_not_found_error, match_operation
 from emulators.web_pubsub.settings import ServiceSettings
-from shared.errors import Kind, WorkspaceError, invalid
+from shared.errors import Kind, WorkspaceError, build_invalid_field_error
 
 _HUB = re.compile(r"[A-Za-z][A-Za-z0-9_`,.\[\]]{0,127}")
 _API, _CLIENT = "/api/hubs/", "/client/hubs/"
@@ -85,9 +85,11 @@ class WebPubSubEmulator:
         try:
             reply = await self._route_request(scope, receive)
         except WorkspaceError as error:
-            given_id = choose_request_id(scope["headers"])
+            given_id = read_or_create_request_id(scope["headers"])
             # Unread parts of a body would be parsed as the next request.
-            reply = build_error_reply(_add_message_property(error), given_id, close=error.kind is Kind.TOO_LARGE)
+            reply = build_error_reply(
+                _add_message_property_for_sdks(error), given_id, close=error.kind is Kind.TOO_LARGE
+            )
         except ConnectionError:
             return
         await _send_reply(send, reply, is_head=scope["method"] == "HEAD")
@@ -116,7 +118,7 @@ class WebPubSubEmulator:
             body=body,
         )
         if not _API_VERSION.fullmatch(request.read_query_value("api-version") or ""):
-            raise invalid("api-version", "is required, for instance 2024-12-01")
+            raise build_invalid_field_error("api-version", "is required, for instance 2024-12-01")
         return await operation(request)
 
     def _check_access_token(self, scope: Message, headers: dict[str, list[str]], host: str, path: str) -> None:
@@ -127,7 +129,7 @@ class WebPubSubEmulator:
         validate_access_token(token, self._settings.access_key, host, f"{path}?{query}")
 
 
-def _add_message_property(error: WorkspaceError) -> WorkspaceError:
+def _add_message_property_for_sdks(error: WorkspaceError) -> WorkspaceError:
     """Add the property ``message`` to an error, because the official SDKs show this property."""
     return WorkspaceError(error.kind, error.code, error.detail, **error.members, message=error.detail)
 

@@ -99,7 +99,7 @@ class QueryChecks:
         """Return the queries of the workspace document at the first start, and those of the catalog later."""
         if self._loaded is not None:
             return self._loaded.document.warm_queries
-        return [entry.value for entry in (await self._services().catalog.current()).queries.values()]
+        return [entry.value for entry in (await self._services().catalog.get_current_catalog()).queries.values()]
 
 
 async def _find_query_error(columns: QueryColumns, query: WarmQuery) -> WorkspaceError | None:
@@ -142,13 +142,13 @@ async def seed_data_dir_and_build_query_checks(settings: Settings, workspace_fil
         seeded = load_located_document(text, str(workspace_file))
         await wired.provenance.catalog_service.apply(seeded.document, ACTOR)
         _SEEDING_LOG.info("seeded the workspace")
-    await _append_pending_events(wired)
+    await _append_pending_audit_events(wired)
     await _issue_and_write_api_keys(wired, settings.data_dir / "keys.json")
     await wired.close()
     return QueryChecks(seeded)
 
 
-async def _append_pending_events(wired: Services) -> None:
+async def _append_pending_audit_events(wired: Services) -> None:
     """Append pending audit events; if this fails, log the error, because a background job repeats it.
 
     A damaged chain must not prevent the start: the operator needs the running host to verify the chain.
@@ -163,7 +163,7 @@ async def _issue_and_write_api_keys(wired: Services, path: Path) -> None:
     """Issue an API key to each member and write the keys to a file; do nothing if the file exists."""
     if await asyncio.to_thread(path.exists):
         return
-    catalog = await wired.catalog.current()
+    catalog = await wired.catalog.get_current_catalog()
     issued = {
         member: await wired.access.api_keys.issue_without_rights_check(ACTOR, member, "first start")
         for member in catalog.members

@@ -25,7 +25,7 @@ from local.host import worker
 from local.host.event_hubs import PartitionLoop
 from local.host.hub_access import HubAccess
 from local.host.live_stream import HubProgress, LiveStreamGateway, ReplayPrelude, load_or_create_access_key
-from local.host.processes import KustoProcess, lock_data_dir, record_host
+from local.host.processes import KustoProcess, lock_data_dir, record_running_host
 from local.host.shutdown import ShutdownSignal
 from local.host.timers import Timer, TimerStatusFile, delete_expired_data_hourly
 from local.host.triggers import (
@@ -139,20 +139,20 @@ class Host:
             stack.callback(listener.close)
             start = asyncio.create_task(self._start_components(listener, stack))
             try:
-                if await self._wait_for_start(start):
-                    await self._announce_until_stopped(listener)
+                if await self._wait_for_start_or_stop(start):
+                    await self._announce_address_until_stopped(listener)
             finally:
                 # After a failed start, too, running parts must see that the shutdown is intended.
                 self._stopping.set()
                 await self._wait_for_running_work()
         return not self._failed
 
-    async def _announce_until_stopped(self, listener: socket.socket) -> None:
+    async def _announce_address_until_stopped(self, listener: socket.socket) -> None:
         """Record and announce the address of the started host, then wait for the signal to stop."""
         origin = build_server_url(_to_connect_address(self._options.host), listener)
         with contextlib.ExitStack() as stack:
             with _convert_start_errors():
-                stack.enter_context(record_host(self._options.data_dir, origin))
+                stack.enter_context(record_running_host(self._options.data_dir, origin))
                 link = await self._create_sign_in_link(origin)
             self._announce(build_server_url(self._options.host, listener), link)
             await self._stopping.wait()
@@ -163,7 +163,7 @@ class Host:
             return ""
         return build_sign_in_link(origin, await open_sign_in_codes(self._options.data_dir).create())
 
-    async def _wait_for_start(self, start: asyncio.Task[None]) -> bool:
+    async def _wait_for_start_or_stop(self, start: asyncio.Task[None]) -> bool:
         """Wait until the host has started; return False if the host is stopped before its start has finished."""
         stop = asyncio.create_task(self._stopping.wait())
         await asyncio.wait((start, stop), return_when=asyncio.FIRST_COMPLETED)
@@ -210,7 +210,7 @@ class Host:
             await _release_stream_reservations()
             live = LiveStreamGateway(app, os.environ[_LIVE_KEY], ReplayPrelude(HubProgress(hub, self._stopping)))
             stack.push_async_callback(live.close)
-            _use_direct_sender(live)
+            _install_direct_message_sender(live)
             app = live
         await self._start_http_server(app, listener, web_sockets=serves_live_stream)
         if checks is not None:
@@ -367,12 +367,12 @@ def _subscribe_kusto_to_hub(hub_file: Path, child: KustoProcess) -> Callable[[],
 
     def notify_kusto_process(hub_partitions: Collection[HubPartition]) -> None:
         if any(hub == IMPULSES_HUB for hub, _ in hub_partitions):
-            loop.call_soon_threadsafe(child.announce_events)
+            loop.call_soon_threadsafe(child.notify_of_new_events)
 
     return HUB_SIGNALS.subscribe(hub_file, notify_kusto_process)
 
 
-def _use_direct_sender(live: LiveStreamGateway) -> None:
+def _install_direct_message_sender(live: LiveStreamGateway) -> None:
     """Make the app send live messages directly to the emulator, without HTTP, because both run in the same process."""
     from shared.wiring import services  # noqa: PLC0415  the settings are complete only now
 

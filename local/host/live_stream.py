@@ -24,7 +24,7 @@ from emulators.web_pubsub.upstream import AsgiUpstream
 from local.host.hub_access import HubAccess
 from local.host.shutdown import ShutdownSignal
 from local.http_server.application import Message, Receive, Send
-from local.http_server.error_replies import choose_request_id
+from local.http_server.error_replies import read_or_create_request_id
 from local.http_server.request_head import check_host
 from shared.backends.embedded.hub import HubReader
 from shared.errors import WorkspaceError
@@ -34,7 +34,7 @@ from shared.live_stream.history import History
 from shared.live_stream.replay import IngestionProgress, Replay
 from shared.live_stream.service import MOVED_HEADER
 from shared.observability.logs import fields, get_logger
-from shared.observability.metrics import change_level_metric
+from shared.observability.metrics import add_to_level_metric
 from shared.telemetry.models import IMPULSES_HUB
 from shared.timestamps import now
 
@@ -76,7 +76,7 @@ class ReplayPrelude:
         """
         # The app validated these parameters when it accepted the client.
         filters = StreamFilters.model_validate({name: values[0] for name, values in query.items()})
-        since = filters.find_replay_start(now())
+        since = filters.compute_replay_start(now())
         if since is None:
             return None
         connection.start_buffering()
@@ -86,7 +86,7 @@ class ReplayPrelude:
         from shared.wiring import services  # noqa: PLC0415  the settings are complete only now
 
         wired = services()
-        connections = filters.select_connections(await wired.catalog.current())
+        connections = filters.select_connections(await wired.catalog.get_current_catalog())
         history = History(wired.queries.engine, runtime=wired.runtime)
         await Replay(history, self._progress).run(_ClientStream(connection), connections, since)
 
@@ -120,13 +120,13 @@ class HubProgress:
 
     async def wait_for_query_table(self) -> None:
         """Wait, at most 30 seconds, until the table that queries read contains all current events of the hub."""
-        await self._wait_for_consumer_group(_TABLE_GROUP)
+        await self._wait_until_group_has_read_events(_TABLE_GROUP)
 
     async def wait_for_live_stream(self) -> None:
         """Wait, at most 30 seconds, until the live stream has read all current events of the hub."""
-        await self._wait_for_consumer_group(_LIVE_GROUP)
+        await self._wait_until_group_has_read_events(_LIVE_GROUP)
 
-    async def _wait_for_consumer_group(self, group: str) -> None:
+    async def _wait_until_group_has_read_events(self, group: str) -> None:
         """Wait until a consumer group has read all current events; after 30 seconds, log a warning and return."""
         ends = await self._hub.run_with_reader(_read_last_sequence_numbers)
         for _ in range(int(_WAIT_SECONDS / _POLL_SECONDS)):
@@ -227,13 +227,13 @@ class LiveStreamGateway:
         elif path.startswith(_CLIENTS):
             await self._service(scope, receive, send)
         elif path == ROUTE:
-            await self._forward_client(scope, receive, send)
+            await self._forward_client_to_emulator(scope, receive, send)
         else:
-            await self._app(*_to_plain_request(scope, receive, send))
+            await self._app(*_handshake_to_plain_request(scope, receive, send))
 
-    async def _forward_client(self, scope: Message, receive: Receive, send: Send) -> None:
+    async def _forward_client_to_emulator(self, scope: Message, receive: Receive, send: Send) -> None:
         """Forward a WebSocket handshake to the emulator, with the path and headers that a gateway sends on Azure."""
-        given_id = choose_request_id(scope["headers"])
+        given_id = read_or_create_request_id(scope["headers"])
 
         async def send_with_version(message: Message) -> None:
             _add_version_header(message)
@@ -269,7 +269,7 @@ class LiveStreamGateway:
 
 
 def _change_client_count(change_of_count: int) -> None:
-    change_level_metric("workspace.live.clients", change_of_count)
+    add_to_level_metric("workspace.live.clients", change_of_count)
 
 
 def _add_version_header(message: Message) -> None:
@@ -281,7 +281,7 @@ def _add_version_header(message: Message) -> None:
         message["headers"] = headers
 
 
-def _to_plain_request(scope: Message, receive: Receive, send: Send) -> tuple[Message, Receive, Send]:
+def _handshake_to_plain_request(scope: Message, receive: Receive, send: Send) -> tuple[Message, Receive, Send]:
     """Convert a WebSocket handshake to a plain HTTP request for a route without WebSocket (RFC 9110 section 7.8)."""
     request = {**scope, "type": "http", "method": "GET", "scheme": "http"}
 

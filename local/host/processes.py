@@ -54,7 +54,7 @@ class RunningHost:
 
 
 @contextlib.contextmanager
-def record_host(data_dir: Path, address: str) -> Iterator[None]:
+def record_running_host(data_dir: Path, address: str) -> Iterator[None]:
     """Record the host's address in a file while the ``with`` block runs; first remove the records of stopped hosts.
 
     Raises:
@@ -128,7 +128,7 @@ async def lock_data_dir(data_dir: Path) -> TextIO:
     """
     claim = (data_dir / "host.lock").open("a")
     deadline = time.monotonic() + _LOCK_WAIT_SECONDS
-    while not _try_lock(claim):
+    while not _try_to_lock_file(claim):
         if time.monotonic() > deadline:
             claim.close()
             raise StartError(
@@ -139,7 +139,7 @@ async def lock_data_dir(data_dir: Path) -> TextIO:
     return claim
 
 
-def _try_lock(claim: TextIO) -> bool:
+def _try_to_lock_file(claim: TextIO) -> bool:
     try:
         fcntl.flock(claim, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -200,7 +200,7 @@ class KustoProcess:
             with contextlib.suppress(StartError):
                 await self.start()
 
-    def announce_events(self) -> None:
+    def notify_of_new_events(self) -> None:
         """Notify the process of new events in the event hub; without this, it finds them up to a second later."""
         process = self._process
         if process is None or process.stdin is None or process.returncode is not None:

@@ -98,7 +98,7 @@ class Timer:
 
     async def run(self) -> None:
         """Run the function on its schedule until the host stops, then wait for the end of runs on request."""
-        due, past_due = self._find_first_due()
+        due, past_due = self._find_first_due_time_and_missed_run()
         while not await self._wait_until(due):
             await self._invoke_function(past_due=past_due)
             past_due = False
@@ -112,7 +112,7 @@ class Timer:
         self._requested_runs.add(task)
         task.add_done_callback(self._requested_runs.discard)
 
-    def _find_first_due(self) -> tuple[datetime, bool]:
+    def _find_first_due_time_and_missed_run(self) -> tuple[datetime, bool]:
         """Return the first due time after the start of the host, and whether a run was missed while no host ran."""
         last = self._statuses.read(self._setting.function.name) if self._monitored else None
         if last is not None and last.next <= now():

@@ -20,7 +20,7 @@ from local.host.worker_protocol import TypedData
 from local.http_server.admin import is_local_request
 from local.http_server.routes import RouteTable
 from shared.backends.embedded.sqlite import SqliteDatabase
-from shared.backends.embedded.sqlite_checks import check_write_lock
+from shared.backends.embedded.sqlite_checks import check_write_lock_is_available
 from shared.background.runner import Schedule
 from shared.observability.logs import fields, get_logger
 from shared.telemetry.models import IMPULSES_HUB
@@ -97,10 +97,10 @@ def replace_setting_references(text: str) -> str:
     Raises:
         StartError: the setting does not exist.
     """
-    return _REFERENCE.sub(_read_setting, text)
+    return _REFERENCE.sub(_get_referenced_setting, text)
 
 
-def _read_setting(reference: re.Match[str]) -> str:
+def _get_referenced_setting(reference: re.Match[str]) -> str:
     try:
         return os.environ[reference[1]]
     except KeyError:
@@ -143,7 +143,7 @@ def create_durable_extension(
     stopping: ShutdownSignal,
 ) -> LocalDurableExtension:
     """Create the Durable Task emulator, which runs durable functions and stores their state in the data directory."""
-    ports = HostPorts(invoke_with_text, SqliteDatabase, check_write_lock, is_local_request)
+    ports = HostPorts(invoke_with_text, SqliteDatabase, check_write_lock_is_available, is_local_request)
     return DurableExtension(functions, ports, data_dir, origin, settings, stopping)
 
 
@@ -188,9 +188,9 @@ def group_functions_by_trigger(functions: Iterable[LoadedFunction], host_json: H
             case "httpTrigger":
                 routes.add(function, host_json.route_prefix)
             case "timerTrigger":
-                timers.append(_parse_timer(function))
+                timers.append(_parse_timer_setting(function))
             case "eventHubTrigger":
-                hubs.append(_parse_event_hub(function))
+                hubs.append(_parse_event_hub_setting(function))
             case "orchestrationTrigger" | "activityTrigger":
                 pass  # the Durable Task emulator runs them
             case kind:
@@ -211,7 +211,7 @@ def is_function_disabled(name: str) -> bool:
     return any(value.lower() in {"true", "1"} for value in values)
 
 
-def _parse_timer(function: LoadedFunction) -> TimerSetting:
+def _parse_timer_setting(function: LoadedFunction) -> TimerSetting:
     try:
         schedule = Schedule(replace_setting_references(str(function.trigger["schedule"])))
     except ValueError as error:
@@ -219,7 +219,7 @@ def _parse_timer(function: LoadedFunction) -> TimerSetting:
     return TimerSetting(function, schedule, bool(function.trigger.get("runOnStartup", False)))
 
 
-def _parse_event_hub(function: LoadedFunction) -> EventHubSetting:
+def _parse_event_hub_setting(function: LoadedFunction) -> EventHubSetting:
     trigger = function.trigger
     hub = replace_setting_references(str(trigger["eventHubName"]))
     group = replace_setting_references(str(trigger.get("consumerGroup") or DEFAULT_GROUP))

@@ -7,7 +7,7 @@ from typing import Any
 
 from local.host.worker import LoadedFunction
 from local.http_server.request_head import is_loopback_host
-from shared.errors import Kind, WorkspaceError, invalid
+from shared.errors import Kind, WorkspaceError, build_invalid_field_error
 
 _FUNCTIONS = "/admin/functions/"
 
@@ -32,9 +32,11 @@ class Admin:
         if scope["method"] != "POST" or not raw_path.startswith(_FUNCTIONS) or name not in self._functions:
             raise WorkspaceError(Kind.NOT_FOUND, "ROUTE_NOT_FOUND", "Route not found.")
         if body and not _is_json_object(body):
-            raise invalid("body", 'must be empty or JSON such as {"input": ""}')
+            raise build_invalid_field_error("body", 'must be empty or JSON such as {"input": ""}')
         if name not in self._timers:
-            raise invalid("name", f"{name} is a {self._functions[name].kind} function; only timer functions can be run")
+            raise build_invalid_field_error(
+                "name", f"{name} is a {self._functions[name].kind} function; only timer functions can be run"
+            )
         self._timers[name]()
 
 

@@ -15,9 +15,9 @@ from emulators.durable.webhooks import WebhookReply, Webhooks
 from local.host.worker import FunctionFailed, invoke_function
 from local.host.worker_protocol import RpcHttp, TypedData
 from local.http_server.admin import Admin
-from local.http_server.error_replies import build_error_reply, choose_request_id
+from local.http_server.error_replies import build_error_reply, read_or_create_request_id
 from local.http_server.files import Files
-from local.http_server.request_head import check_host, check_single_idempotency_key, check_target
+from local.http_server.request_head import check_host, check_request_target, check_single_idempotency_key
 from local.http_server.routes import RouteMatch, RouteTable
 from local.http_server.uploads import UploadInterruptedError
 from local.sign_in.exchange import PATH as SIGN_IN
@@ -79,14 +79,14 @@ class HttpApp:
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
         """Serve one request (ASGI 3)."""
-        given_id, begun = choose_request_id(scope["headers"]), time.perf_counter()
+        given_id, begun = read_or_create_request_id(scope["headers"]), time.perf_counter()
         send = _wrap_send_with_security_headers(send)
         response: HttpResponse | Reply | None
         try:
             if scope["raw_path"].startswith(FILES.encode()):
-                response = await self._serve_file(scope, receive, send, given_id)
+                response = await self._serve_file_or_build_error(scope, receive, send, given_id)
             else:
-                response = await self._build_response(scope, receive, given_id)
+                response = await self._handle_http_request(scope, receive, given_id)
         except _ClientDisconnectedError:
             return
         except asyncio.CancelledError:
@@ -101,12 +101,16 @@ class HttpApp:
                 _build_internal_error("The local host failed; see its log."), given_id, close=True
             )
         if isinstance(response, Reply):
-            record_rejected_request(_build_trace_request(scope), given_id, response, time.perf_counter() - begun)
-            response = _to_response(response)
+            record_rejected_request(
+                _build_request_for_trace_span(scope), given_id, response, time.perf_counter() - begun
+            )
+            response = _reply_to_http_response(response)
         if response is not None:
             await _send_reply(send, *response)
 
-    async def _serve_file(self, scope: Message, receive: Receive, send: Send, client_request_id: str) -> Reply | None:
+    async def _serve_file_or_build_error(
+        self, scope: Message, receive: Receive, send: Send, client_request_id: str
+    ) -> Reply | None:
         """Process a request for a stored file.
 
         Return None, or the error reply that the caller must send to the client.
@@ -120,12 +124,14 @@ class HttpApp:
             raise _ClientDisconnectedError from None
         return None
 
-    async def _build_response(self, scope: Message, receive: Receive, client_request_id: str) -> HttpResponse | Reply:
+    async def _handle_http_request(
+        self, scope: Message, receive: Receive, client_request_id: str
+    ) -> HttpResponse | Reply:
         """Return the response to a request: an ``HttpResponse``, or a ``Reply`` if the host itself reports an error."""
         try:
             check_host(scope["headers"], scope["http_version"])
             check_single_idempotency_key(scope["headers"])
-            check_target(scope["raw_path"].decode("latin-1"))
+            check_request_target(scope["raw_path"].decode("latin-1"))
             body = await _read_body(scope["headers"], receive)
         except WorkspaceError as error:
             return build_error_reply(error, client_request_id, close=True)
@@ -153,7 +159,7 @@ class HttpApp:
         async with self._admit_request(raw_path):
             match = self._match_route(raw_path, scope["method"])
             return await _invoke_function(
-                match, _build_trigger_request(scope, raw_path, match, body), client_request_id
+                match, _build_function_request(scope, raw_path, match, body), client_request_id
             )
 
     def _admit_request(self, raw_path: str) -> AbstractAsyncContextManager[None]:
@@ -239,7 +245,7 @@ def _build_body_too_large_error() -> WorkspaceError:
     return WorkspaceError(Kind.TOO_LARGE, "BODY_TOO_LARGE", f"The body must not exceed {MAX_BODY_BYTES} bytes.")
 
 
-def _build_trigger_request(scope: Message, raw_path: str, match: RouteMatch, body: bytes) -> RpcHttp:
+def _build_function_request(scope: Message, raw_path: str, match: RouteMatch, body: bytes) -> RpcHttp:
     headers = _join_repeated_headers(scope["headers"])
     if headers.pop("transfer-encoding", None) is not None:
         # The server has decoded the chunks (RFC 9112 section 7.1.3).
@@ -285,7 +291,7 @@ def _build_function_response(response: TypedData | None, *, is_head: bool) -> Ht
         text = response.value if isinstance(response.value, bytes) else str(response.value).encode()
         return 200, [(b"content-type", b"text/plain; charset=utf-8")], text
     http = response.value
-    headers = [(b"set-cookie", format_cookie(cookie).encode("latin-1")) for cookie in http.cookies or ()]
+    headers = [(b"set-cookie", format_set_cookie_header(cookie).encode("latin-1")) for cookie in http.cookies or ()]
     for name, value in http.headers.items():
         lower = name.lower()
         if lower not in _OWN_HEADERS or (is_head and lower == "content-length"):
@@ -293,12 +299,12 @@ def _build_function_response(response: TypedData | None, *, is_head: bool) -> Ht
     return int(http.status_code), headers, http.body.value
 
 
-def _to_response(reply: Reply) -> HttpResponse:
+def _reply_to_http_response(reply: Reply) -> HttpResponse:
     headers = [(name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in reply.headers.items()]
     return reply.status, headers, reply.body
 
 
-def _build_trace_request(scope: Message) -> Request:
+def _build_request_for_trace_span(scope: Message) -> Request:
     """Build the request that a trace span describes. It has the method, path and headers, but no query and no body."""
     return Request(
         scope["method"], scope["raw_path"].decode("latin-1"), "", _join_repeated_headers(scope["headers"]), b""
@@ -326,7 +332,7 @@ async def _send_reply(send: Send, status: int, headers: list[tuple[bytes, bytes]
     await send({"type": "http.response.body", "body": body})
 
 
-def format_cookie(cookie: Any) -> str:
+def format_set_cookie_header(cookie: Any) -> str:
     """Format a cookie of a worker's reply as the value of a Set-Cookie header (RFC 6265 section 4.1).
 
     Args:

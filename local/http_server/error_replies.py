@@ -9,7 +9,7 @@ from typing import Final
 
 import httptools
 
-from shared.errors import Kind, WorkspaceError, invalid
+from shared.errors import Kind, WorkspaceError, build_invalid_field_error
 from shared.http.messages import Reply
 from shared.http.problems import build_problem_reply
 from shared.http.security_headers import add_security_headers
@@ -36,7 +36,7 @@ class UnsupportedHttpError(WorkspaceError):
         self.status = status
 
 
-def choose_request_id(headers: RawHeaders) -> str:
+def read_or_create_request_id(headers: RawHeaders) -> str:
     """Return the client's ``x-request-id`` if it is valid (1 to 128 visible ASCII characters), else a new id.
 
     Args:
@@ -55,7 +55,7 @@ def build_error_reply(
 
     Args:
         error: error with its kind, code and detail.
-        client_request_id: id of the request, from :func:`choose_request_id`.
+        client_request_id: id of the request, from :func:`read_or_create_request_id`.
         close: whether the connection closes after the reply, because the rest of the request is not read.
         status: HTTP status to use instead of the status of the error's kind.
     """
@@ -89,7 +89,7 @@ def build_timeout_reply(detail: str, client_request_id: str) -> Reply:
     return build_error_reply(error, client_request_id, close=True, status=HTTPStatus.REQUEST_TIMEOUT)
 
 
-def check_protocol(version: str, headers: Iterable[tuple[bytes, bytes]]) -> None:
+def check_http_version_and_transfer_coding(version: str, headers: Iterable[tuple[bytes, bytes]]) -> None:
     """Check that the HTTP version and transfer coding of a request are supported.
 
     Args:
@@ -124,7 +124,7 @@ def build_parse_error(data: bytes, message: str) -> WorkspaceError:
     if line is not None and isinstance(sys.exception(), httptools.HttpParserInvalidMethodError):
         detail = "The method of the request is unknown."
         return UnsupportedHttpError(HTTPStatus.NOT_IMPLEMENTED, "METHOD_NOT_IMPLEMENTED", detail)
-    return invalid("request", message)
+    return build_invalid_field_error("request", message)
 
 
 def _build_unsupported_version_error() -> UnsupportedHttpError:

@@ -4,7 +4,7 @@ import ipaddress
 import re
 from collections.abc import Iterable
 
-from shared.errors import WorkspaceError, invalid
+from shared.errors import WorkspaceError, build_invalid_field_error
 from shared.http.size_limits import (
     MAX_HEADER_BYTES,
     MAX_HEADERS,
@@ -39,9 +39,9 @@ def check_host(headers: Iterable[tuple[bytes, bytes]], http_version: str) -> Non
     if not hosts and http_version == "1.0":
         return
     if len(hosts) != 1:
-        raise invalid("Host", f"must be sent exactly once, not {len(hosts)} times")
-    if not _is_authority(hosts[0]):
-        raise invalid("Host", "must be host or host:port (RFC 9110 section 7.2)")
+        raise build_invalid_field_error("Host", f"must be sent exactly once, not {len(hosts)} times")
+    if not _is_valid_host_and_port(hosts[0]):
+        raise build_invalid_field_error("Host", "must be host or host:port (RFC 9110 section 7.2)")
 
 
 def check_single_idempotency_key(headers: Iterable[tuple[bytes, bytes]]) -> None:
@@ -57,10 +57,10 @@ def check_single_idempotency_key(headers: Iterable[tuple[bytes, bytes]]) -> None
     """
     keys = sum(name == b"idempotency-key" for name, _ in headers)
     if keys > 1:
-        raise invalid("Idempotency-Key", f"must be sent once, not {keys} times")
+        raise build_invalid_field_error("Idempotency-Key", f"must be sent once, not {keys} times")
 
 
-def _is_authority(host: str) -> bool:
+def _is_valid_host_and_port(host: str) -> bool:
     parts = _AUTHORITY.fullmatch(host)
     if parts is None or int(parts["port"] or 0) > _HIGHEST_PORT:
         return False
@@ -80,17 +80,17 @@ def is_loopback_host(host: bytes) -> bool:
         return False
 
 
-def check_target(raw_path: str) -> None:
+def check_request_target(raw_path: str) -> None:
     """Check that the target of a request is a path; ``OPTIONS *`` is not supported.
 
     Raises:
         WorkspaceError: INVALID_REQUEST.
     """
     if not raw_path.startswith("/"):
-        raise invalid("request target", "must be a path or an absolute URL")
+        raise build_invalid_field_error("request target", "must be a path or an absolute URL")
 
 
-def split_target(target: bytes) -> tuple[bytes | None, bytes]:
+def split_target_into_host_and_path(target: bytes) -> tuple[bytes | None, bytes]:
     """Return the host and the path of a request target; the host is None if the target is not an absolute URL.
 
     Raises:
@@ -100,7 +100,7 @@ def split_target(target: bytes) -> tuple[bytes | None, bytes]:
     if absolute is None:
         return None, target
     if absolute[1].lower() not in _SCHEMES:
-        raise invalid("request target", "must be a path or an http or https URL")
+        raise build_invalid_field_error("request target", "must be a path or an http or https URL")
     rest = absolute[3]
     return absolute[2], rest if rest.startswith(b"/") else b"/" + rest
 
@@ -125,9 +125,9 @@ class HeadSizeCounter:
     def begin_request(self) -> None:
         """Reset the counters for a new request."""
         self._target = self._headers = self._header_bytes = 0
-        self.record_parser_output()
+        self.mark_parser_buffer_empty()
 
-    def record_parser_output(self) -> None:
+    def mark_parser_buffer_empty(self) -> None:
         """Record that the HTTP parser has returned data, which means that its buffer is empty."""
         self._has_output = True
 
@@ -137,10 +137,10 @@ class HeadSizeCounter:
         Raises:
             HeadTooLarge: the target is too long.
         """
-        self.record_parser_output()
+        self.mark_parser_buffer_empty()
         self._target += len(part)
         if self._target > MAX_TARGET:
-            raise self._build_too_large_error(build_target_too_long_error())
+            raise self._store_error_and_build_head_too_large(build_target_too_long_error())
 
     def count_header(self, name: bytes, value: bytes) -> None:
         """Count a header, or a trailer after the body.
@@ -148,13 +148,13 @@ class HeadSizeCounter:
         Raises:
             HeadTooLarge: there are too many headers, or they are too large.
         """
-        self.record_parser_output()
+        self.mark_parser_buffer_empty()
         self._headers += 1
         self._header_bytes += compute_header_size(name, value)
         if self._headers > MAX_HEADERS or self._header_bytes > MAX_HEADER_BYTES:
-            raise self._build_too_large_error(build_headers_too_large_error())
+            raise self._store_error_and_build_head_too_large(build_headers_too_large_error())
 
-    def count_parser_input(self, size: int) -> bool:
+    def count_parser_input_and_check_limit(self, size: int) -> bool:
         """Count bytes that were passed to the HTTP parser; return False if the parser now buffers too many bytes.
 
         The parser buffers headers, trailers and chunk extensions of any size until they are complete.
@@ -165,6 +165,6 @@ class HeadSizeCounter:
             self.error = self.error or build_headers_too_large_error()
         return self._held_bytes <= MAX_HEADER_BYTES
 
-    def _build_too_large_error(self, error: WorkspaceError) -> HeadTooLarge:
+    def _store_error_and_build_head_too_large(self, error: WorkspaceError) -> HeadTooLarge:
         self.error = error
         return HeadTooLarge(error.detail)

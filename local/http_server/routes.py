@@ -59,9 +59,9 @@ class RouteTable:
         node = self._root
         for position, segment in enumerate(segments):
             last = position == len(segments) - 1
-            inside = _read_sole_placeholder(segment)
+            inside = _get_name_of_sole_placeholder(segment)
             if last and inside.startswith("*"):
-                names.append(_validate_parameter_name(inside.lstrip("*"), route))
+                names.append(_require_plain_parameter_name(inside.lstrip("*"), route))
                 _append_route(node.catch_all, _Route(function, methods, tuple(names)), route)
                 return
             if last and inside.endswith("?"):
@@ -127,8 +127,8 @@ def _find_or_add_child(node: _Node, segment: str, names: list[str], route: str) 
     """
     if "{" not in segment and "}" not in segment:
         return node.literals.setdefault(segment.lower(), _Node())
-    names.extend(_validate_parameter_name(inside, route) for inside in _PLACEHOLDER.findall(segment))
-    if _read_sole_placeholder(segment):
+    names.extend(_require_plain_parameter_name(inside, route) for inside in _PLACEHOLDER.findall(segment))
+    if _get_name_of_sole_placeholder(segment):
         if node.parameter is None:
             node.parameter = _Node()
         return node.parameter
@@ -145,13 +145,13 @@ def _find_or_add_child(node: _Node, segment: str, names: list[str], route: str) 
     return child
 
 
-def _read_sole_placeholder(segment: str) -> str:
+def _get_name_of_sole_placeholder(segment: str) -> str:
     """Return the parameter name of a template segment that is exactly one placeholder; else return an empty text."""
     found = _PLACEHOLDER.fullmatch(segment)
     return found[1] if found else ""
 
 
-def _validate_parameter_name(inside: str, route: str) -> str:
+def _require_plain_parameter_name(inside: str, route: str) -> str:
     if not _NAME.fullmatch(inside):
         raise StartError(
             f"the route {route!r}: {{{inside}}} is not supported by the local host; use a plain parameter name"

@@ -28,11 +28,11 @@ from local.http_server.error_replies import (
     build_error_reply,
     build_parse_error,
     build_timeout_reply,
-    check_protocol,
-    choose_request_id,
+    check_http_version_and_transfer_coding,
+    read_or_create_request_id,
     serialize_reply,
 )
-from local.http_server.request_head import HeadSizeCounter, split_target
+from local.http_server.request_head import HeadSizeCounter, split_target_into_host_and_path
 from shared.errors import Kind, WorkspaceError
 from shared.http import versions
 from shared.http.messages import Reply
@@ -123,7 +123,7 @@ class HttpConnection(HttpToolsProtocol):
         """
         full = len(self.connections) >= self._limits.connections
         super().connection_made(transport)
-        if full and not self._close_idle_connection():
+        if full and not self._close_longest_idle_connection():
             self._reject_connection()
             return
         self._idle_order[self] = None
@@ -144,7 +144,7 @@ class HttpConnection(HttpToolsProtocol):
         self._idle_order.move_to_end(self)
         self._data = data
         super().data_received(data)
-        if not self._sizes.count_parser_input(len(data)):
+        if not self._sizes.count_parser_input_and_check_limit(len(data)):
             self._reject_oversized_head()
         if self._timer is None and not self._upgraded and not self.transport.is_closing():
             self._start_timer(self._limits.seconds)
@@ -172,14 +172,14 @@ class HttpConnection(HttpToolsProtocol):
 
     def on_body(self, body: bytes) -> None:
         """Pass a part of the request body to the app (callback of the parser)."""
-        self._sizes.record_parser_output()
+        self._sizes.mark_parser_buffer_empty()
         super().on_body(body)
 
     def on_headers_complete(self) -> None:
         """Check the headers; a host in the request target replaces the Host header (RFC 9112 section 3.2.2)."""
         try:
-            check_protocol(self.parser.get_http_version(), self.headers)
-            host, self.url = split_target(self.url)
+            check_http_version_and_transfer_coding(self.parser.get_http_version(), self.headers)
+            host, self.url = split_target_into_host_and_path(self.url)
         except WorkspaceError as error:
             # The parser replaces this error by one of its own.
             self._fault = error
@@ -191,7 +191,7 @@ class HttpConnection(HttpToolsProtocol):
 
     def on_message_complete(self) -> None:
         """Record that a request is complete (callback of the parser)."""
-        self._sizes.record_parser_output()
+        self._sizes.mark_parser_buffer_empty()
         self._stage = _Stage.NOTHING
         super().on_message_complete()
 
@@ -221,9 +221,9 @@ class HttpConnection(HttpToolsProtocol):
             self.send_400_response("")
 
     def _start_timer(self, seconds: float) -> None:
-        self._timer = self.loop.call_later(seconds, self._check_deadline)
+        self._timer = self.loop.call_later(seconds, self._close_if_client_too_slow)
 
-    def _check_deadline(self) -> None:
+    def _close_if_client_too_slow(self) -> None:
         """Close the connection if the client is too slow.
 
         Time in which the client waits for a response does not count.
@@ -267,7 +267,7 @@ class HttpConnection(HttpToolsProtocol):
             return not self.pipeline and not self.cycle.response_started
         return not self._has_unfinished_response()
 
-    def _close_idle_connection(self) -> bool:
+    def _close_longest_idle_connection(self) -> bool:
         """Close the connection that has been idle longest; return whether a connection was closed.
 
         Without this, clients that open connections and send no requests could block all other clients.
@@ -302,7 +302,7 @@ class HttpConnection(HttpToolsProtocol):
         )
         self.connections.discard(self)
         self._reply_then_close_after_delay(
-            build_error_reply(_build_connection_limit_error(), choose_request_id(()), close=True)
+            build_error_reply(_build_connection_limit_error(), read_or_create_request_id(()), close=True)
         )
 
     def _reply_then_close_after_delay(self, reply: Reply) -> None:
@@ -320,7 +320,7 @@ class HttpConnection(HttpToolsProtocol):
 
     def _read_request_id(self) -> str:
         known: RawHeaders = self.headers or ()
-        return choose_request_id(() if self._stage is _Stage.NOTHING else known)
+        return read_or_create_request_id(() if self._stage is _Stage.NOTHING else known)
 
     def _write_reply(self, reply: Reply) -> None:
         self.transport.write(serialize_reply(reply, self.server_state.default_headers))

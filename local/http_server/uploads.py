@@ -19,7 +19,7 @@ from shared.backends.embedded import durable_files
 from shared.backends.embedded.blobs import DRAFTS, build_blob_path, build_block_folder
 from shared.backends.embedded.file_links import FileLink
 from shared.cold_data.scratch import count_free_bytes
-from shared.errors import Kind, WorkspaceError, invalid
+from shared.errors import Kind, WorkspaceError, build_invalid_field_error
 from shared.timestamps import now
 
 MAX_BYTES: Final = 5 * 1024**3
@@ -108,29 +108,31 @@ class _Upload:
     async def store_whole_body(self, receive: Receive) -> None:
         """Store the request body as the blob; replace an earlier blob with the same name."""
         async with self._create_draft() as draft:
-            await self._receive_body(receive, draft, MAX_BYTES)
-            await asyncio.to_thread(self._publish_blob, draft)
+            await self._receive_body_into_draft(receive, draft, MAX_BYTES)
+            await asyncio.to_thread(self._move_draft_to_blob, draft)
 
     async def put_block(self, block: str, receive: Receive) -> None:
         """Store the request body as a block (part of the blob) with this file name; replace an earlier such block."""
         others = await asyncio.to_thread(self._measure_other_blocks, block)
         async with self._create_draft() as draft:
-            await self._receive_body(receive, draft, MAX_BYTES - others)
-            await asyncio.to_thread(self._store_block, draft, block)
+            await self._receive_body_into_draft(receive, draft, MAX_BYTES - others)
+            await asyncio.to_thread(self._move_draft_to_block, draft, block)
 
     async def join_blocks(self, blocks: Sequence[str]) -> None:
         """Join the blocks with these file names, in this order, to the blob, and delete all blocks."""
         async with self._create_draft() as draft:
-            await asyncio.to_thread(self._join_blocks, blocks, draft)
+            await asyncio.to_thread(self._write_joined_blocks, blocks, draft)
             await self._check_upload(self._name)
-            await asyncio.to_thread(self._publish_blob, draft)
+            await asyncio.to_thread(self._move_draft_to_blob, draft)
 
-    def _join_blocks(self, blocks: Sequence[str], draft: Path) -> None:
+    def _write_joined_blocks(self, blocks: Sequence[str], draft: Path) -> None:
         """Write the joined blocks to a temporary file."""
         paths = [self._blocks / block for block in blocks]
         missing = next((block for block, path in zip(blocks, paths, strict=True) if not path.exists()), None)
         if missing is not None:
-            raise invalid("body", f"block {_format_block_id(missing)} was not uploaded", code="INVALID_BLOCK_LIST")
+            raise build_invalid_field_error(
+                "body", f"block {_format_block_id(missing)} was not uploaded", code="INVALID_BLOCK_LIST"
+            )
         if sum(path.stat().st_size for path in paths) > MAX_BYTES:
             raise _build_too_large_error(MAX_BYTES)
         with draft.open("r+b") as target:
@@ -153,10 +155,10 @@ class _Upload:
             f"<UncommittedBlocks>{entries}</UncommittedBlocks></BlockList>"
         ).encode()
 
-    async def _receive_body(self, receive: Receive, draft: Path, limit: int) -> None:
+    async def _receive_body_into_draft(self, receive: Receive, draft: Path, limit: int) -> None:
         """Write a request body to a temporary file."""
         with draft.open("r+b") as file:
-            await _write_body(receive, file, self._folder, limit)
+            await _write_body_to_file(receive, file, self._folder, limit)
         # The import may have ended during the upload; its files are deleted when it ends, not later.
         await self._check_upload(self._name)
 
@@ -171,13 +173,13 @@ class _Upload:
             # The deletion of a large file would block the event loop.
             await asyncio.to_thread(draft.unlink, missing_ok=True)
 
-    def _publish_blob(self, draft: Path) -> None:
+    def _move_draft_to_blob(self, draft: Path) -> None:
         self._path.parent.mkdir(parents=True, exist_ok=True)
         draft.replace(self._path)
         durable_files.fsync_folders(self._path, self._folder)
         shutil.rmtree(self._blocks, ignore_errors=True)
 
-    def _store_block(self, draft: Path, block: str) -> None:
+    def _move_draft_to_block(self, draft: Path, block: str) -> None:
         _remove_abandoned_blocks(self._blocks.parent)
         self._blocks.mkdir(parents=True, exist_ok=True)
         draft.replace(self._blocks / block)
@@ -188,7 +190,9 @@ class _Upload:
             return 0
         others = [path for path in self._blocks.glob("*") if path.name != replaced]
         if len(others) >= MAX_BLOCKS:
-            raise invalid("blockid", f"exceeds the limit of blocks; a file has at most {MAX_BLOCKS} blocks")
+            raise build_invalid_field_error(
+                "blockid", f"exceeds the limit of blocks; a file has at most {MAX_BLOCKS} blocks"
+            )
         return sum(path.stat().st_size for path in others)
 
 
@@ -204,7 +208,7 @@ async def _serve_upload(upload: _Upload, method: str, query: Mapping[str, str], 
         case "GET", "blocklist":
             return 200, await asyncio.to_thread(upload.format_block_list)
         case "PUT", other:
-            raise invalid("comp", f"must be block, blocklist or absent, not {other[:32]!r}")
+            raise build_invalid_field_error("comp", f"must be block, blocklist or absent, not {other[:32]!r}")
         case _, part:
             detail = "Upload links support PUT, and GET with comp=blocklist."
             allow = ["GET", "PUT"] if part == "blocklist" else ["PUT"]
@@ -212,7 +216,7 @@ async def _serve_upload(upload: _Upload, method: str, query: Mapping[str, str], 
     return 201, b""
 
 
-async def _write_body(receive: Receive, file: IO[bytes], folder: Path, limit: int) -> None:
+async def _write_body_to_file(receive: Receive, file: IO[bytes], folder: Path, limit: int) -> None:
     """Write a request body to a file in worker threads; collect small parts of the body into one write."""
     size, waiting = 0, bytearray()
     more = True
@@ -225,13 +229,13 @@ async def _write_body(receive: Receive, file: IO[bytes], folder: Path, limit: in
         if size + len(waiting) > limit:
             raise _build_too_large_error(limit)
         if waiting and (len(waiting) >= _WRITE_BYTES or not more):
-            await asyncio.to_thread(_write_data, file, bytes(waiting), folder)
+            await asyncio.to_thread(_write_data_if_disk_has_space, file, bytes(waiting), folder)
             size += len(waiting)
             waiting.clear()
     await asyncio.to_thread(_flush_file, file)
 
 
-def _write_data(file: IO[bytes], data: bytes, folder: Path) -> None:
+def _write_data_if_disk_has_space(file: IO[bytes], data: bytes, folder: Path) -> None:
     try:
         if count_free_bytes(folder) < len(data):
             raise _build_disk_full_error()
@@ -265,12 +269,16 @@ def _parse_block_list(text: str) -> list[str]:
     """Parse the body of Put Block List; return the file names of the blocks in their order in the blob."""
     found = _LIST.fullmatch(text)
     if found is None:
-        raise invalid("body", "must be an XML document <BlockList> with elements <Latest>", code="INVALID_BLOCK_LIST")
+        raise build_invalid_field_error(
+            "body", "must be an XML document <BlockList> with elements <Latest>", code="INVALID_BLOCK_LIST"
+        )
     entries = _ENTRY.findall(found[1])
     if not 1 <= len(entries) <= MAX_BLOCKS:
-        raise invalid("body", f"must name 1 to {MAX_BLOCKS} blocks", code="INVALID_BLOCK_LIST")
+        raise build_invalid_field_error("body", f"must name 1 to {MAX_BLOCKS} blocks", code="INVALID_BLOCK_LIST")
     if any(kind not in {"Latest", "Uncommitted"} for kind, _ in entries):
-        raise invalid("body", "must name blocks by elements <Latest> or <Uncommitted>", code="INVALID_BLOCK_LIST")
+        raise build_invalid_field_error(
+            "body", "must name blocks by elements <Latest> or <Uncommitted>", code="INVALID_BLOCK_LIST"
+        )
     return [_parse_block_id(block) for _, block in entries]
 
 
@@ -282,7 +290,7 @@ def _parse_block_id(text: str) -> str:
     except binascii.Error:
         identifier = b""
     if not 1 <= len(identifier) <= _MAX_ID_BYTES:
-        raise invalid("blockid", f"must be Base64 of 1 to {_MAX_ID_BYTES} bytes")
+        raise build_invalid_field_error("blockid", f"must be Base64 of 1 to {_MAX_ID_BYTES} bytes")
     return identifier.hex()
 
 

@@ -41,7 +41,7 @@ class SignInCodes:
 
         The id is empty for the workspace's first administrator, and None if the code is unknown, used or expired.
         """
-        return await asyncio.to_thread(self._consume_code, code)
+        return await asyncio.to_thread(self._delete_code_and_find_member, code)
 
     def _store_code(self, code: str, member: str) -> None:
         """Delete expired codes, and store a new code as a file."""
@@ -51,11 +51,11 @@ class SignInCodes:
                 path.unlink(missing_ok=True)
         path = self._folder / _hash_code(code)
         content = json.dumps({"member": member, "expiresAt": time.time() + LIFETIME_SECONDS})
-        durable_files.move_temporary_file_if_absent(
+        durable_files.move_temporary_file_if_target_missing(
             path, durable_files.write_temporary_file(path, content.encode(), 0o600), self._folder
         )
 
-    def _consume_code(self, code: str) -> str | None:
+    def _delete_code_and_find_member(self, code: str) -> str | None:
         digest = _hash_code(code)
         found = None
         # All names are compared in constant time, so that timing reveals no code.
@@ -64,7 +64,7 @@ class SignInCodes:
                 found = path
         if found is None:
             return None
-        member, expires_at = _read_code_file(found)
+        member, expires_at = _read_member_and_expiry_time(found)
         try:
             found.unlink()
         except FileNotFoundError:
@@ -93,14 +93,14 @@ def _has_expired(path: Path) -> bool:
     The temporary file of a code is incomplete while another process writes it, so its age is checked instead.
     """
     if len(path.name) == _NAME_LENGTH:
-        return _read_code_file(path)[1] <= time.time()
+        return _read_member_and_expiry_time(path)[1] <= time.time()
     try:
         return path.stat().st_mtime + LIFETIME_SECONDS <= time.time()
     except FileNotFoundError:
         return False
 
 
-def _read_code_file(path: Path) -> tuple[str, float]:
+def _read_member_and_expiry_time(path: Path) -> tuple[str, float]:
     """Read the member id and the expiry of a code from its file; a missing or invalid file counts as expired."""
     try:
         stored = json.loads(path.read_bytes())

@@ -7,7 +7,7 @@ from typing import Any, Final
 from local.sign_in.codes import SignInCodes
 from shared.auth.principals import CredentialKind, Principal, build_unauthenticated_error
 from shared.auth.rights import Role
-from shared.errors import Kind, WorkspaceError, invalid
+from shared.errors import Kind, WorkspaceError, build_invalid_field_error
 from shared.text_formats.strict_json import parse_json
 from shared.timestamps import format_rfc3339
 
@@ -44,10 +44,10 @@ def _parse_code(body: bytes) -> str:
     try:
         given = parse_json(body)
     except ValueError as error:
-        raise invalid("body", str(error)) from None
+        raise build_invalid_field_error("body", str(error)) from None
     code = given.get("code") if isinstance(given, dict) else None
     if not isinstance(code, str):
-        raise invalid("code", "must be the code of a sign-in link")
+        raise build_invalid_field_error("code", "must be the code of a sign-in link")
     return code
 
 
@@ -55,7 +55,7 @@ async def _issue_token(member_id: str) -> Mapping[str, Any]:
     """Issue a token to an enabled member; an empty id selects the first enabled administrator."""
     from shared.wiring import services  # noqa: PLC0415  the settings are complete only after the start
 
-    catalog = await services().catalog.current()
+    catalog = await services().catalog.get_current_catalog()
     chosen = [
         member
         for member in catalog.members.values()

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from scripts.sizing.load import EXAMPLES, Load
 from scripts.sizing.model import calculate_costs, calculate_quantities, compute_deployment_sizes, find_exceeded_limits
-from scripts.sizing.prices import read_prices
+from scripts.sizing.prices import read_currency_and_prices
 from scripts.sizing.report import Costs, build_json_report, build_text_report
 
 WRONG_OPTIONS = 2
@@ -29,7 +29,7 @@ def main(arguments: Sequence[str]) -> int:
         quantities = calculate_quantities(sizes)
         costs = None
         if options["prices"]:
-            currency, prices = read_prices(options["prices"], quantities)
+            currency, prices = read_currency_and_prices(options["prices"], quantities)
             costs = Costs(currency, calculate_costs(quantities, prices))
     except (ValueError, OSError) as error:
         sys.stderr.write(f"{error}\n")

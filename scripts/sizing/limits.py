@@ -17,7 +17,7 @@ from scripts.sizing.services import (
     LiveStreamSize,
     ScalingGroup,
     compute_impulse_bytes,
-    compute_partition_rate,
+    compute_partition_reader_rate,
 )
 
 
@@ -66,7 +66,7 @@ def check_hubs(hubs: EventHubsSize) -> Iterator[ExceededLimit]:
 def check_connections(load: Load) -> Iterator[ExceededLimit]:
     """Yield the limits on one connection, and on the number of connections, that the load exceeds."""
     by_bytes = facts.PARTITION_MB_IN * facts.BYTES_PER_MB / compute_impulse_bytes(load)
-    most = min(by_bytes, compute_partition_rate(1, 1))
+    most = min(by_bytes, compute_partition_reader_rate(1, 1))
     if load.busiest_connection_rate > most:
         yield ExceededLimit(
             "connection-partition",
@@ -119,7 +119,7 @@ def check_cosmos(load: Load, cosmos: CosmosDbSize) -> Iterator[ExceededLimit]:
         )
 
 
-def check_stores(
+def check_data_explorer_and_archive(
     explorer: DataExplorerSize, archive: ArchiveSize, compaction_seconds: float
 ) -> Iterator[ExceededLimit]:
     """Yield the limits of Data Explorer and of the cold archive that the load exceeds."""

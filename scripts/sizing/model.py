@@ -76,7 +76,7 @@ def find_exceeded_limits(sizes: Sizes) -> list[limits.ExceededLimit]:
         *limits.check_hubs(sizes.event_hubs),
         *limits.check_connections(sizes.load),
         *limits.check_cosmos(sizes.load, sizes.cosmos),
-        *limits.check_stores(sizes.data_explorer, sizes.archive, compaction_seconds),
+        *limits.check_data_explorer_and_archive(sizes.data_explorer, sizes.archive, compaction_seconds),
         *limits.check_live_stream(sizes.live_stream),
         *limits.check_instances(sizes.load, sizes.functions),
     ]

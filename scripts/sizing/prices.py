@@ -57,7 +57,7 @@ METERS: Final[Mapping[str, Meter]] = {
 }
 
 
-def read_prices(path: Path, needed_meters: Iterable[str]) -> tuple[str, dict[str, float]]:
+def read_currency_and_prices(path: Path, needed_meters: Iterable[str]) -> tuple[str, dict[str, float]]:
     """Read the currency and the prices from a price file.
 
     Args:

@@ -73,7 +73,8 @@ def _format_sizes(sizes: Sizes) -> Iterator[str]:
     )
     groups = ", ".join(f"{name} {group.instances}" for name, group in sizes.functions.items())
     yield f"  Functions      instances: {groups}"
-    yield f"  Timer          every {sizes.background.tick_seconds:.0f} s, {_format_run_count(sizes)} job runs a month"
+    runs = _format_background_run_count(sizes)
+    yield f"  Timer          every {sizes.background.tick_seconds:.0f} s, {runs} job runs a month"
     throughput = cosmos.autoscale_max_ru_per_second
     mode = f"autoscale up to {throughput:,} RU/s" if throughput else "serverless"
     mean = f"mean {cosmos.total_ru_per_second:,.0f} RU/s"
@@ -97,7 +98,7 @@ def _format_sizes(sizes: Sizes) -> Iterator[str]:
     )
 
 
-def _format_run_count(sizes: Sizes) -> str:
+def _format_background_run_count(sizes: Sizes) -> str:
     return f"{sum(sizes.background.runs_per_month.values()):,.0f}"
 
 

@@ -173,7 +173,7 @@ def round_up_to_size(required: float, sizes: Sequence[int]) -> int:
     return next((size for size in sizes if size >= required), ceil(required))
 
 
-def compute_partition_rate(connections: int, partitions: int) -> float:
+def compute_partition_reader_rate(connections: int, partitions: int) -> float:
     """Return the number of messages per second that one reader of a partition can process.
 
     A full batch takes the processor time of its events and one round trip for each connection in the batch, because the
@@ -213,23 +213,23 @@ def compute_event_hubs_size(load: Load) -> EventHubsSize:
     partitions = max(
         facts.LEAST_PARTITIONS,
         ceil(facts.HEADROOM * messages * impulse_mb / facts.PARTITION_MB_IN),
-        _compute_partitions_by_time(load.connections_per_deployment, facts.HEADROOM * messages),
+        _compute_partitions_for_message_rate(load.connections_per_deployment, facts.HEADROOM * messages),
     )
-    rate = compute_partition_rate(load.connections_per_deployment, partitions)
+    rate = compute_partition_reader_rate(load.connections_per_deployment, partitions)
     billed = messages * sum(
         max(1, ceil(size / facts.BILLED_EVENT_BYTES)) for size in (load.message_bytes, compute_impulse_bytes(load))
     )
     return EventHubsSize(events_in, mb_in, events_out, mb_out, units, processing_units, partitions, rate, billed)
 
 
-def _compute_partitions_by_time(connections: int, messages_per_second: float) -> int:
+def _compute_partitions_for_message_rate(connections: int, messages_per_second: float) -> int:
     """Return the smallest number of partitions whose readers together can process the messages."""
-    slowest = compute_partition_rate(facts.BATCH_EVENTS, 1)
+    slowest = compute_partition_reader_rate(facts.BATCH_EVENTS, 1)
     candidates = range(1, ceil(messages_per_second / slowest) + 2)
     # More partitions have fewer connections each, so the sum grows with their number.
     return candidates[
         bisect_left(
-            candidates, messages_per_second, key=lambda count: count * compute_partition_rate(connections, count)
+            candidates, messages_per_second, key=lambda count: count * compute_partition_reader_rate(connections, count)
         )
     ]
 

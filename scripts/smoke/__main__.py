@@ -22,7 +22,7 @@ def run_checks(context: SmokeContext, without: Collection[str] = ()) -> int:
     failed = absent = 0
     for name, check in CHECKS.items():
         try:
-            outcome, message = "ok", (_skip_check if name in without else check)(context)
+            outcome, message = "ok", (_raise_check_skipped if name in without else check)(context)
         except FeatureMissingError as reason:
             absent, outcome, message = absent + 1, "--", str(reason)
         except (CheckFailedError, KeyError, TypeError, ValueError, IndexError) as error:
@@ -34,7 +34,7 @@ def run_checks(context: SmokeContext, without: Collection[str] = ()) -> int:
     return FAILED if failed else DONE
 
 
-def _skip_check(_: SmokeContext) -> str:
+def _raise_check_skipped(_: SmokeContext) -> str:
     raise FeatureMissingError("the check was skipped because of --without")
 
 

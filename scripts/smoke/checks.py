@@ -61,7 +61,7 @@ def list_connections(context: SmokeContext, fields: str) -> list[dict[str, Any]]
 def check_telemetry(context: SmokeContext) -> str:
     """Check that a telemetry message that is sent twice is stored only once."""
     member = context.require_member("Telemetry.Write", "WarmQuery.AdHoc")
-    real = [each["id"] for each in list_connections(context, "id type status") if _accepts_messages(each)]
+    real = [each["id"] for each in list_connections(context, "id type status") if _can_receive_messages(each)]
     if not real:
         raise FeatureMissingError("no connection of the workspace accepts messages")
     message = {"messageId": f"smoke-{uuid.uuid4()}", "deviceId": "smoke", "value": 1.5}
@@ -78,7 +78,7 @@ def check_telemetry(context: SmokeContext) -> str:
     return f"{real[0]}, in the table after {time.monotonic() - began:.1f} s"
 
 
-def _accepts_messages(connection: Mapping[str, str]) -> bool:
+def _can_receive_messages(connection: Mapping[str, str]) -> bool:
     return connection["type"] != "SIMULATOR" and connection["status"] != "DISCONNECTED"
 
 

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
-from scripts.validation.clauses import PAGE, list_tests, parse_clauses
+from scripts.validation.clauses import PAGE, list_tests_of_clauses, parse_clauses
 from scripts.validation.environment import describe_environment
 from scripts.validation.report import Validation, render_report
 from scripts.validation.results import Outcome, read_results, read_test_docstring, run_tests
@@ -21,7 +21,7 @@ def main(arguments: list[str]) -> int:
     """
     options = _parse_options(arguments)
     clauses = parse_clauses((ROOT / PAGE).read_text(encoding="utf-8"))
-    tests = list_tests(clauses)
+    tests = list_tests_of_clauses(clauses)
     # Before the tests, because the report names the version that they began with.
     environment = describe_environment(ROOT)
     started_at = datetime.now(UTC)

@@ -87,6 +87,6 @@ def _parse_row(regulation: str, line: str) -> Clause:
     return Clause(regulation, number, requirement, behaviour, names, procedures)
 
 
-def list_tests(clauses: tuple[Clause, ...]) -> tuple[TestName, ...]:
+def list_tests_of_clauses(clauses: tuple[Clause, ...]) -> tuple[TestName, ...]:
     """Return the tests of all clauses without duplicates, in the order of the page."""
     return tuple(dict.fromkeys(test for clause in clauses for test in clause.tests))

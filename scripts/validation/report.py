@@ -63,7 +63,7 @@ def render_report(validation: Validation) -> str:
         f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{title}</title>',
         f"<style>{_STYLE}</style></head><body><h1>{title}</h1>",
         *_render_summary(validation),
-        *_render_facts(validation),
+        *_render_version_and_environment(validation),
         *_render_clauses(validation),
         *_render_packages(validation.environment),
         "</body></html>",
@@ -85,7 +85,7 @@ def _render_summary(validation: Validation) -> Iterator[str]:
     )
 
 
-def _render_facts(validation: Validation) -> Iterator[str]:
+def _render_version_and_environment(validation: Validation) -> Iterator[str]:
     facts = {
         "Started": _format_time(validation.started_at),
         "Ended": _format_time(validation.ended_at),

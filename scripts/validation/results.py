@@ -65,7 +65,9 @@ def read_results(report: Path, names: Iterable[TestName]) -> Mapping[TestName, R
     for case in _read_test_cases(report):
         function = case.get("name", "").partition("[")[0]
         found.setdefault((case.get("classname", ""), function), []).append(case)
-    return {name: _summarise_cases(found.get((_to_module_name(name.path), name.function), [])) for name in names}
+    return {
+        name: _combine_test_case_results(found.get((_to_module_name(name.path), name.function), [])) for name in names
+    }
 
 
 def _read_test_cases(report: Path) -> list[ET.Element]:
@@ -79,20 +81,20 @@ def _to_module_name(path: str) -> str:
     return path.removesuffix(".py").replace("/", ".")
 
 
-def _summarise_cases(cases: list[ET.Element]) -> Result:
+def _combine_test_case_results(cases: list[ET.Element]) -> Result:
     if not cases:
         return Result(Outcome.NOT_RUN, reason="The test is not in the results of pytest.")
     seconds = sum(float(case.get("time", "0")) for case in cases)
     failed = [each for case in cases for tag in ("failure", "error") for each in case.findall(tag)]
     if failed:
-        return Result(Outcome.FAILED, len(cases), seconds, _read_reason(failed[0]))
+        return Result(Outcome.FAILED, len(cases), seconds, _read_failure_or_skip_reason(failed[0]))
     skipped = [each for case in cases for each in case.findall("skipped")]
     if skipped:
-        return Result(Outcome.NOT_RUN, len(cases) - len(skipped), seconds, _read_reason(skipped[0]))
+        return Result(Outcome.NOT_RUN, len(cases) - len(skipped), seconds, _read_failure_or_skip_reason(skipped[0]))
     return Result(Outcome.PASSED, len(cases), seconds)
 
 
-def _read_reason(element: ET.Element) -> str:
+def _read_failure_or_skip_reason(element: ET.Element) -> str:
     return (element.get("message") or element.text or "no reason given").strip()[:_REASON_LENGTH]
 
 

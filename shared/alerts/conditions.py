@@ -62,7 +62,7 @@ def to_group_key(labels: Mapping[str, str | None]) -> GroupKey:
     return tuple(sorted(labels.items()))
 
 
-def evaluate_row_groups(rule: AlertRule, result: QueryResult) -> list[AlertGroup]:
+def evaluate_threshold_rule(rule: AlertRule, result: QueryResult) -> list[AlertGroup]:
     """Split the rows of a threshold rule's query into groups, and evaluate the condition for each group.
 
     Args:
@@ -148,7 +148,7 @@ def _decimal_to_number(value: Any) -> Number | None:
         return None
 
 
-def evaluate_connection_groups(
+def evaluate_absence_rule(
     rule: AlertRule,
     enabled: Iterable[str],
     last_messages: Mapping[str, datetime | None],

@@ -21,7 +21,7 @@ def build_data_source_key(rule: AlertRule) -> str:
     return json.dumps([rule.query, rule.parameters, rule.time_range], sort_keys=True)
 
 
-def compute_next_due(rule: AlertRule, at: datetime) -> datetime:
+def compute_next_due_time(rule: AlertRule, at: datetime) -> datetime:
     """Return the first time after ``at`` at which an alert rule is due.
 
     Rules with the same data and interval are due at the same time, so that the data is read once. All other rules are

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from shared.alerts.conditions import AlertGroup, EvaluationError, evaluate_connection_groups, evaluate_row_groups
+from shared.alerts.conditions import AlertGroup, EvaluationError, evaluate_absence_rule, evaluate_threshold_rule
 from shared.catalog.alert_rule_models import AlertRule, RuleKind
 from shared.catalog.durations import parse_duration
 from shared.catalog.kql_text import reject_time_range_bypass
@@ -73,7 +73,7 @@ class RuleEvaluation:
         """
         try:
             if rule.kind is RuleKind.ABSENCE:
-                return await self._read_connections(catalog)
+                return await self._read_connection_data(catalog)
             return await self._read_rows(rule, catalog)
         except WorkspaceError as error:
             raise EvaluationError(_describe_evaluation_error(rule, error)) from error
@@ -90,9 +90,9 @@ class RuleEvaluation:
         """
         rule = entry.value
         if isinstance(data, ConnectionData):
-            return evaluate_connection_groups(rule, data.enabled, data.last_messages, entry.created_at, data.at)
+            return evaluate_absence_rule(rule, data.enabled, data.last_messages, entry.created_at, data.at)
         size = len(data.rows) * _CELL_SIZE
-        return await self._runtime.run_in_thread_if_large(size, evaluate_row_groups, rule, data)
+        return await self._runtime.run_in_thread_if_large(size, evaluate_threshold_rule, rule, data)
 
     async def _read_rows(self, rule: AlertRule, catalog: Catalog) -> QueryResult:
         if rule.query not in catalog.queries:
@@ -102,7 +102,7 @@ class RuleEvaluation:
             str(rule.query), time_range, MAX_LIMIT, rule.parameters, "parameters.{}".format, use_cache=False
         )
 
-    async def _read_connections(self, catalog: Catalog) -> ConnectionData:
+    async def _read_connection_data(self, catalog: Catalog) -> ConnectionData:
         states = await self._connection_states.load_states()
         enabled = frozenset(lookup for lookup, stored in catalog.connections.items() if stored.value.enabled)
         last_messages = {lookup: state.last_message for lookup, state in states.items()}
@@ -175,10 +175,10 @@ def _iterate_column_errors(
         used.insert(0, ("condition.column", rule.condition.column))
     for field, name in used:
         if name not in names:
-            hint = _describe_columns(name, names) if is_query_readable else ""
+            hint = _suggest_column_names(name, names) if is_query_readable else ""
             yield FieldError(field, f"is not a column of the query{hint}")
 
 
-def _describe_columns(name: str, names: list[str]) -> str:
+def _suggest_column_names(name: str, names: list[str]) -> str:
     nearest = find_nearest_name(name, names)
     return f"; did you mean `{nearest}`?" if nearest else f"; its columns are {', '.join(names)}"

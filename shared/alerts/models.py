@@ -87,13 +87,13 @@ class Alert(BaseModel):
         """True if the alert is pending or firing."""
         return self.state is not AlertState.RESOLVED
 
-    def change(self, **changes: object) -> Self:
+    def copy_with_changes(self, **changes: object) -> Self:
         """Return a copy of the alert with changed attributes."""
         return self.model_copy(update=changes)
 
     def copy_without_marks(self, *marks: Mark) -> Self:
         """Return a copy of the alert without the given marks, because their events are published."""
-        return self.change(marks=tuple(mark for mark in self.marks if mark not in marks))
+        return self.copy_with_changes(marks=tuple(mark for mark in self.marks if mark not in marks))
 
 
 class RuleState(BaseModel):

@@ -76,11 +76,11 @@ class Notifications:
             if Mark.ACKNOWLEDGED in alert.marks:
                 await self._append_audit_event(alert)
         puts, active = await self._runtime.run_in_thread_if_large(
-            len(marked) * _ALERT_SIZE, _clear_notification_marks, record.alerts
+            len(marked) * _ALERT_SIZE, _clear_marks_and_select_active_alerts, record.alerts
         )
         kept = error_alert.copy_without_marks(*Mark) if error_alert and error_alert.is_active else None
         state = record.state.model_copy(update={"has_marks": False, "error_alert": kept})
-        token = await self._store.save_rule_changes(record, state, puts)
+        token = await self._store.save_rule_changes_and_return_token(record, state, puts)
         if token is None:
             return None
         return RuleRecord(record.rule, state, active, token)
@@ -96,7 +96,7 @@ class Notifications:
             _LOG.warning("provenance is not configured; the acknowledgement of an alert is not audited")
 
 
-def _clear_notification_marks(alerts: Iterable[Alert]) -> tuple[list[Alert], tuple[Alert, ...]]:
+def _clear_marks_and_select_active_alerts(alerts: Iterable[Alert]) -> tuple[list[Alert], tuple[Alert, ...]]:
     """Remove all marks from alerts; return the changed alerts, and the alerts that are pending or firing."""
     puts = {alert.id: alert.copy_without_marks(*Mark) for alert in alerts if alert.marks}
     return list(puts.values()), tuple(alert for old in alerts if (alert := puts.get(old.id, old)).is_active)

@@ -61,7 +61,7 @@ class AlertStore(Protocol):
         """
         ...
 
-    async def save_rule_changes(
+    async def save_rule_changes_and_return_token(
         self, record: RuleRecord, state: RuleState | None, puts: Sequence[Alert], deletes: Sequence[str] = ()
     ) -> str | None:
         """Store the state of an alert rule together with its new, changed and deleted alerts.

@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Final
 
 from shared.alerts.conditions import AlertGroup, EvaluationError
-from shared.alerts.due_times import compute_next_due, is_due
+from shared.alerts.due_times import compute_next_due_time, is_due
 from shared.alerts.evaluation import RuleData, RuleEvaluation
 from shared.alerts.models import RuleState
 from shared.alerts.notifications import Notifications
@@ -84,7 +84,7 @@ class RuleEvaluator:
                 states[lookup] = record.state
         if due:
             at = self._runtime.now()
-            data = await self._read_data(due[0][0], catalog)
+            data = await self._read_data_or_error(due[0][0], catalog)
             for entry, record in due:
                 states[record.rule] = await self._evaluate_and_store(entry, record, data, at)
         return states
@@ -99,13 +99,13 @@ class RuleEvaluator:
             for connection in watched
         )
 
-    async def _read_data(self, entry: Entry, catalog: Catalog) -> RuleData | EvaluationError:
+    async def _read_data_or_error(self, entry: Entry, catalog: Catalog) -> RuleData | EvaluationError:
         try:
             return await self._evaluation.read_data(entry.value, catalog)
         except EvaluationError as error:
             return error
 
-    async def _evaluate_groups(
+    async def _evaluate_groups_or_error(
         self, entry: Entry, data: RuleData | EvaluationError
     ) -> list[AlertGroup] | EvaluationError:
         """Return the evaluated groups of a rule's data, or the reason why data or condition cannot be evaluated."""
@@ -123,13 +123,15 @@ class RuleEvaluator:
 
         If another process has stored a newer evaluation, store nothing and return the state of that evaluation.
         """
-        groups = await self._evaluate_groups(entry, data)
+        groups = await self._evaluate_groups_or_error(entry, data)
         count("workspace.alerts.evaluations", failed=isinstance(groups, EvaluationError))
         for _ in range(_ATTEMPTS):
             state, changes = await self._compute_new_state(entry, record, groups, at)
-            token = await self._store.save_rule_changes(record, state, changes.puts, changes.deletes)
+            token = await self._store.save_rule_changes_and_return_token(record, state, changes.puts, changes.deletes)
             if token is not None:
-                return await self._publish_changes(RuleRecord(record.rule, state, tuple(changes.puts), token))
+                return await self._publish_events_and_return_state(
+                    RuleRecord(record.rule, state, tuple(changes.puts), token)
+                )
             # An acknowledgement changes the record, too. Its mark would be lost with the state that this run stores.
             loaded = await self._store.load_rule_record(record.rule)
             record = await self._notifications.publish_unpublished_events(loaded) or loaded
@@ -140,7 +142,7 @@ class RuleEvaluator:
     async def _compute_new_state(
         self, entry: Entry, record: RuleRecord, groups: list[AlertGroup] | EvaluationError, at: datetime
     ) -> tuple[RuleState, Transitions]:
-        due_at = compute_next_due(entry.value, max(at, self._runtime.now()))
+        due_at = compute_next_due_time(entry.value, max(at, self._runtime.now()))
         new_id = self._runtime.new_id
         if isinstance(groups, EvaluationError):
             size, reason = len(record.alerts) * _GROUP_SIZE, str(groups)
@@ -167,16 +169,16 @@ class RuleEvaluator:
         state = None if removed else ended
         if not removed and ended == record.state:
             return state
-        token = await self._store.save_rule_changes(record, state, changes.puts, changes.deletes)
+        token = await self._store.save_rule_changes_and_return_token(record, state, changes.puts, changes.deletes)
         if token is None:
             return record.state
         return (
             None
             if state is None
-            else await self._publish_changes(RuleRecord(record.rule, state, tuple(changes.puts), token))
+            else await self._publish_events_and_return_state(RuleRecord(record.rule, state, tuple(changes.puts), token))
         )
 
-    async def _publish_changes(self, record: RuleRecord) -> RuleState | None:
+    async def _publish_events_and_return_state(self, record: RuleRecord) -> RuleState | None:
         """Publish the changes of alert states that were just stored, and return the stored state of the rule.
 
         After a failure, the scheduler publishes the changes later.

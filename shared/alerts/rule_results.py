@@ -141,12 +141,12 @@ def _end_alerts_of_deleted_rule(entry: CatalogEntry[AlertRule], record: RuleReco
 
     Return None if the stored state belongs to this rule.
     """
-    if record.state is None or _is_same_rule(record.state, entry):
+    if record.state is None or _is_state_of_rule(record.state, entry):
         return None
     return _end_alerts(record.alerts, at)
 
 
-def _is_same_rule(state: RuleState, entry: CatalogEntry[AlertRule]) -> bool:
+def _is_state_of_rule(state: RuleState, entry: CatalogEntry[AlertRule]) -> bool:
     """Return whether a state belongs to this rule and not to a deleted rule with the same lookup (id in URLs)."""
     return state.revision.startswith(f"{format_rfc3339(entry.created_at)}/")
 
@@ -178,7 +178,9 @@ def _resolve_error_alert(state: RuleState | None, at: datetime) -> Alert | None:
     if alert is None or not alert.is_active:
         return alert
     resolved_at = max(at, alert.started_at)
-    return alert.change(state=AlertState.RESOLVED, resolved_at=resolved_at, marks=(*alert.marks, Mark.RESOLVED))
+    return alert.copy_with_changes(
+        state=AlertState.RESOLVED, resolved_at=resolved_at, marks=(*alert.marks, Mark.RESOLVED)
+    )
 
 
 @dataclass(frozen=True, slots=True)

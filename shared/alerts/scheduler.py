@@ -80,7 +80,9 @@ class AlertScheduler:
                 catalog = await self._catalog()
                 for source, rules in (await self._group_due_rules_by_source(catalog)).items():
                     if source not in running:
-                        running[source] = asyncio.create_task(self._evaluate_source(source, rules, catalog, slots))
+                        running[source] = asyncio.create_task(
+                            self._evaluate_rules_of_source(source, rules, catalog, slots)
+                        )
                 if not running:
                     break
                 await asyncio.wait(running.values(), timeout=_LOOK_SECONDS)
@@ -129,7 +131,7 @@ class AlertScheduler:
             if (state := self._states.get(lookup)) is not None and (state.firing or state.pending)
         }
 
-    async def _evaluate_source(
+    async def _evaluate_rules_of_source(
         self, source: str, rules: Sequence[str], catalog: Catalog, slots: asyncio.Semaphore
     ) -> None:
         async with slots:

@@ -78,7 +78,7 @@ class Alerts:
         self._notifications = notifications
         self._runtime = runtime
 
-    async def load_states(self) -> Mapping[str, RuleState]:
+    async def load_states_by_rule(self) -> Mapping[str, RuleState]:
         """Return the stored states of alert rules, by the lookup (id in URLs) of the rule."""
         return {state.rule: state for state in await self._store.list_rule_states()}
 
@@ -131,17 +131,17 @@ class Alerts:
             record = await self._store.load_rule_record(found.rule)
             alert = next((one for one in record.alerts if one.id == alert_id), None)
             if alert is None or not alert.is_active or record.state is None:
-                raise await self._build_ended_error(alert_id)
+                raise await self._build_alert_ended_error(alert_id)
             if alert.acknowledged_by is not None:
                 return alert
-            acknowledged = alert.change(
+            acknowledged = alert.copy_with_changes(
                 acknowledged_by=user_id,
                 acknowledged_at=self._runtime.now(),
                 comment=comment,
                 marks=(*alert.marks, Mark.ACKNOWLEDGED),
             )
             state = record.state.model_copy(update={"has_marks": True})
-            token = await self._store.save_rule_changes(record, state, [acknowledged])
+            token = await self._store.save_rule_changes_and_return_token(record, state, [acknowledged])
             if token is not None:
                 alerts = tuple(acknowledged if one.id == alert_id else one for one in record.alerts)
                 await self._publish_acknowledgement(RuleRecord(record.rule, state, alerts, token))
@@ -149,7 +149,7 @@ class Alerts:
         detail = "The alert was changed concurrently; try again."
         raise WorkspaceError(Kind.CONFLICT, "ALERT_CHANGED", detail)
 
-    async def _build_ended_error(self, alert_id: str) -> WorkspaceError:
+    async def _build_alert_ended_error(self, alert_id: str) -> WorkspaceError:
         """Return the error for acknowledging an alert that is resolved, or that ended while it was pending."""
         if await self._store.find_alert(alert_id) is None:
             return build_alert_not_found_error()

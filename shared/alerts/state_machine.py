@@ -72,7 +72,7 @@ def add_alert_end(alert: Alert, at: datetime, changes: Transitions) -> None:
         return
     marks = (*alert.marks, Mark.RESOLVED) if alert.state is AlertState.FIRING else alert.marks
     latest = max(at, alert.fired_at or alert.started_at)
-    changes.puts.append(alert.change(state=AlertState.RESOLVED, resolved_at=latest, marks=marks))
+    changes.puts.append(alert.copy_with_changes(state=AlertState.RESOLVED, resolved_at=latest, marks=marks))
 
 
 def _begin_alert(rule: AlertRule, group: AlertGroup, at: datetime, alert_id: str) -> Alert:
@@ -97,15 +97,15 @@ def _continue_alert(rule: AlertRule, alert: Alert, group: AlertGroup, at: dateti
     """Return the alert of a group that still meets the condition; a pending alert fires after the hold duration."""
     if alert.state is AlertState.PENDING:
         # Otherwise the alert would not fire until the clocks reach the stored time again.
-        alert = alert.change(started_at=cap_stored_time(alert.started_at, at))
+        alert = alert.copy_with_changes(started_at=cap_stored_time(alert.started_at, at))
     if alert.state is AlertState.PENDING and at - alert.started_at >= rule.hold_duration:
-        renamed = alert.change(
+        renamed = alert.copy_with_changes(
             name=rule.name, severity=rule.severity, surface=rule.surface, runbook_url=rule.runbook_url
         )
-        return _fire_alert(renamed.change(value=group.value), at)
-    return alert.change(value=group.value) if refreshes_value else alert
+        return _fire_alert(renamed.copy_with_changes(value=group.value), at)
+    return alert.copy_with_changes(value=group.value) if refreshes_value else alert
 
 
 def _fire_alert(alert: Alert, at: datetime) -> Alert:
     marks = (*alert.marks, Mark.FIRING)
-    return alert.change(state=AlertState.FIRING, fired_at=max(at, alert.started_at), marks=marks)
+    return alert.copy_with_changes(state=AlertState.FIRING, fired_at=max(at, alert.started_at), marks=marks)

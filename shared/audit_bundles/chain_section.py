@@ -55,7 +55,7 @@ class ChainReceipts:
     ) -> None:
         self._roots = roots
         self._chain = chain
-        self._open_proofs = open_proofs
+        self._open_inclusion_proofs = open_proofs
         self._check = check_cancellation
         self._runtime = runtime
 
@@ -72,27 +72,27 @@ class ChainReceipts:
         if not await self._proofs_match_root(sequences, root):
             _LOG.warning("a chain of a bundle gets no receipts", extra=logs.fields(target=self._chain.target))
             return
-        proofs = self._open_proofs(size)
+        proofs = self._open_inclusion_proofs(size)
         for number, sequence in enumerate(sequences):
-            await self._yield_and_check_cancellation(number)
+            await self._check_cancellation_at_part_start(number)
             proof = await proofs.prove(sequence)
             content = root.signature.encode_inclusion_receipt(size, proof.leaf_index, proof.hashes)
             await file.write_entry(f"{folder}{format_record_id(sequence)}.cbor", content)
 
     async def _proofs_match_root(self, sequences: Sequence[int], root: SignedRoot) -> bool:
         checkpoint = root.checkpoint
-        proofs = self._open_proofs(checkpoint.size)
+        proofs = self._open_inclusion_proofs(checkpoint.size)
         if not await proofs.can_prove(sequences):
             return False
         for number, sequence in enumerate(sequences):
-            await self._yield_and_check_cancellation(number)
+            await self._check_cancellation_at_part_start(number)
             proof = await proofs.prove(sequence)
             leaf = proofs.get_record_hash(sequence)
             if not is_included(leaf, proof.leaf_index, checkpoint.size, proof.hashes, checkpoint.root):
                 return False
         return True
 
-    async def _yield_and_check_cancellation(self, number: int) -> None:
+    async def _check_cancellation_at_part_start(self, number: int) -> None:
         """Check for cancellation of the job, and let other tasks run, if ``number`` is the first record of a part.
 
         A part has :data:`RECEIPTS_PER_PART` records; ``number`` counts records from 0.
@@ -201,14 +201,18 @@ class ChainSection:
             complete = not _is_broken(verdict)
         if self._with_receipts and state.tree_size and await self._is_chain_valid(verdict):
             await self._write_receipts(file, state.tree_size)
-        proof = None if _is_broken(verdict) else await self._write_inclusion_proofs(file, state, complete=complete)
+        proof = (
+            None
+            if _is_broken(verdict)
+            else await self._write_inclusion_proofs_and_return_file_name(file, state, complete=complete)
+        )
         return {
             "target": str(self._chain.target),
             "scopeKey": self._chain.scope_key or None,
             "file": name,
             "records": len(self._sequences),
             "complete": complete,
-            "checkpoint": await self._write_checkpoint(file, state),
+            "checkpoint": await self._write_checkpoint_and_return_file_name(file, state),
             "proof": proof,
             "verdict": verdict.to_reply(self._chain) if complete and verdict is not None else None,
         }
@@ -289,20 +293,22 @@ class ChainSection:
 
     async def _write_receipts(self, file: BundleFile, size: int) -> None:
         sources = self._sources
-        receipts = ChainReceipts(sources.roots, self._chain, self._open_proofs, self._check, sources.runtime)
+        receipts = ChainReceipts(sources.roots, self._chain, self._open_inclusion_proofs, self._check, sources.runtime)
         await receipts.write(file, f"receipts/{self._number}/", self._sequences, size)
 
-    def _open_proofs(self, size: int) -> InclusionProofs:
+    def _open_inclusion_proofs(self, size: int) -> InclusionProofs:
         return InclusionProofs(self._sources.store, self._sources.checkpoints.trees, self._chain, size)
 
-    async def _write_checkpoint(self, file: BundleFile, state: _SignedState) -> str | None:
+    async def _write_checkpoint_and_return_file_name(self, file: BundleFile, state: _SignedState) -> str | None:
         if state.note is None:
             return None
         name = f"checkpoints/{self._number}.txt"
         await file.write_entry(name, state.note)
         return name
 
-    async def _write_inclusion_proofs(self, file: BundleFile, state: _SignedState, *, complete: bool) -> str | None:
+    async def _write_inclusion_proofs_and_return_file_name(
+        self, file: BundleFile, state: _SignedState, *, complete: bool
+    ) -> str | None:
         """Write a file with inclusion proofs of the chain; return the name of the file.
 
         If the bundle is ``complete`` (has all records of the chain), the file contains the proof of the last record;
@@ -312,7 +318,7 @@ class ChainSection:
         if not state.tree_size:
             return None
         name = f"proofs/{self._number}.json"
-        proofs = self._open_proofs(state.tree_size)
+        proofs = self._open_inclusion_proofs(state.tree_size)
         if not await proofs.can_prove([state.tree_size] if complete else self._sequences):
             cause = "a record or a valid hash is missing"
             _LOG.warning(

@@ -93,7 +93,7 @@ async def render_bundle_report(
 
 
 def _render_overview(manifest: Mapping[str, Any]) -> str:
-    rows = "".join(map(_render_chain, manifest["chains"]))
+    rows = "".join(map(_render_chain_row, manifest["chains"]))
     filters = ", ".join(f"{name} {value}" for name, value in manifest["filters"].items() if value) or "none"
     return (
         f"{render_page_start(f'Audit bundle of {manifest["workspace"]}')}"
@@ -104,7 +104,7 @@ def _render_overview(manifest: Mapping[str, Any]) -> str:
     )
 
 
-def _render_chain(entry: Mapping[str, Any]) -> str:
+def _render_chain_row(entry: Mapping[str, Any]) -> str:
     verdict = entry["verdict"]
     result = "not verified as a whole, because filters exclude records" if verdict is None else verdict["Reason"]
     if verdict is not None and not verdict["ChainValid"]:
@@ -120,12 +120,12 @@ async def _render_amendments(
     yield f"<h2>Amendments of scope {escape(chain.scope_key)}</h2>".encode()
     shown = 0
     async for page, _, _ in iterate_record_pages(store, chain, filters, newest_first=False, max_records=100):
-        found = await runtime.run_in_thread(_select_amendments, page)
+        found = await runtime.run_in_thread(_exclude_decision_records, page)
         amendments = found[: MAX_CHAIN - shown]
         ids = [format_record_id(record.sequence) for record in amendments]
         decided = await find_decisions(store, chain, ids, runtime=runtime)
         if filters.to_sequence is not None:
-            decided = decided.select_up_to(filters.to_sequence)
+            decided = decided.select_decisions_up_to(filters.to_sequence)
         for record in amendments:
             yield (await runtime.run_in_thread(render_amendment, record, decided)).encode()
         shown += len(amendments)
@@ -134,7 +134,7 @@ async def _render_amendments(
             return
 
 
-def _select_amendments(records: Sequence[ChainRecord]) -> list[ChainRecord]:
+def _exclude_decision_records(records: Sequence[ChainRecord]) -> list[ChainRecord]:
     return [record for record in records if not read_decided_amendment_id(record)]
 
 
@@ -185,7 +185,7 @@ class BundleRunner:
         self._runtime = runtime
         self._lane = FairScheduler(CONCURRENT_BUNDLES, CONCURRENT_BUNDLES + MAX_WAITING)
 
-    async def build_bundle(self, job_id: str) -> bool:
+    async def build_bundle_unless_busy(self, job_id: str) -> bool:
         """Build and store the bundle of a job; mark the job as completed, or as failed if a retry cannot succeed.
 
         Returns:
@@ -194,7 +194,7 @@ class BundleRunner:
         Raises:
             WorkspaceError: UNAVAILABLE if a store does not respond; retry.
         """
-        job = await self._jobs.get(job_id)
+        job = await self._jobs.find_job(job_id)
         if job is None or job.bundle is None or not job.is_unfinished:
             # The process that ended the job may have failed before it deleted the files.
             await remove_files_except_result(self._blobs, self._jobs, job_id)
@@ -219,7 +219,7 @@ class BundleRunner:
     async def _build_and_store_file(self, job: Job, bundle: BundleRequest) -> None:
         async with self._runtime.open_scratch_folder(self._scratch, f"{job.id}-") as folder:
             path = folder / "bundle.zip"
-            records = await self._write_file(job, bundle, path)
+            records = await self._write_bundle_file(job, bundle, path)
             digest = await self._runtime.run_in_thread(_compute_file_digest, path)
             file = StoredFile(
                 # Another process may build the same bundle with more records; it must not replace this file.
@@ -236,7 +236,7 @@ class BundleRunner:
         await self._end_job(job.id, JobStatus.COMPLETED)
         await remove_files_except_result(self._blobs, self._jobs, job.id)
 
-    async def _write_file(self, job: Job, bundle: BundleRequest, path: Path) -> int:
+    async def _write_bundle_file(self, job: Job, bundle: BundleRequest, path: Path) -> int:
         """Write the zip file of a bundle; return the number of records in the file."""
         watch = _JobWatch(self._jobs, job.id, self._scratch, self._runtime)
         entries: list[dict[str, Any]] = []
@@ -258,7 +258,7 @@ class BundleRunner:
                 "workspace": await self._workspace(),
                 "createdAt": format_rfc3339(job.created_at),
                 "createdBy": job.owner,
-                "filters": _describe_filters(bundle),
+                "filters": _bundle_filters_to_json(bundle),
                 "chains": entries,
             }
             await file.write_entry(MANIFEST, encode_jcs(manifest))
@@ -283,7 +283,7 @@ class BundleRunner:
             await self._quota.release_completed_job(job)
         else:
             await remove_job_files(self._blobs, job_id)
-            await self._quota.release_job(job.owner, job_id)
+            await self._quota.release_job_and_bytes(job.owner, job_id)
 
 
 class _JobWatch:
@@ -307,7 +307,7 @@ class _JobWatch:
             return
         self._checked_at = self._runtime.monotonic()
         require_scratch_space(self._scratch, 0)
-        job = await self._jobs.get(self._job_id)
+        job = await self._jobs.find_job(self._job_id)
         if job is None or not job.is_unfinished:
             raise JobEndedError
 
@@ -322,7 +322,7 @@ class _JobWatch:
             raise JobEndedError
 
 
-def _describe_filters(bundle: BundleRequest) -> dict[str, str | None]:
+def _bundle_filters_to_json(bundle: BundleRequest) -> dict[str, str | None]:
     return {
         "startDate": bundle.start_date or None,
         "endDate": bundle.end_date or None,

@@ -42,7 +42,7 @@ def _derive_bytes(seed: bytes, purpose: bytes) -> bytes:
     return hmac.digest(seed, purpose, "sha256")
 
 
-def parse_key(text: str) -> tuple[str, str] | None:
+def parse_key_id_and_secret(text: str) -> tuple[str, str] | None:
     """Parse the text of an API key; return its id and secret, or None if the text does not have the form of a key."""
     match = _FORM.fullmatch(text)
     return (match[1], match[2]) if match else None

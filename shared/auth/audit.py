@@ -17,7 +17,7 @@ class AccessAudit:
         self._directory = directory
         self._audit_log = audit_log
 
-    async def record(
+    async def record_event(
         self,
         actor: str,
         action: str,

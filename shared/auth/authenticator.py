@@ -175,7 +175,7 @@ class Authenticator:
         """
         if expires_at <= self._runtime.now():
             raise build_unauthenticated_error("The token has expired.")
-        if token_id in (await self._credentials.current()).revoked_tokens:
+        if token_id in (await self._credentials.load_current_value()).revoked_tokens:
             raise build_unauthenticated_error("The token was revoked.")
         member = _require_member_of_valid_token(await self._directory.get_team(), member_id, token_id)
         return Principal(
@@ -190,7 +190,7 @@ class Authenticator:
 
     async def _authenticate_token(self, token: str) -> Principal:
         claims = await self._verify_token_with_cache(token)
-        credentials = await self._credentials.current()
+        credentials = await self._credentials.load_current_value()
         team = await self._directory.get_team()
         if claims.token_id in credentials.revoked_tokens:
             raise build_unauthenticated_error("The token was revoked.")
@@ -231,7 +231,7 @@ class Authenticator:
         return claims
 
     async def _authenticate_key(self, text: str) -> Principal:
-        parts = api_keys.parse_key(text)
+        parts = api_keys.parse_key_id_and_secret(text)
         if parts is None:
             raise build_unauthenticated_error(_BAD_KEY)
         key = await self._find_key(*parts)
@@ -260,22 +260,22 @@ class Authenticator:
 
     async def _find_key(self, key_id: str, secret: str) -> ApiKey | None:
         """Return the API key with this id and secret, else None. A wrong secret takes as long as an unknown id."""
-        key = _find_matching_key(await self._credentials.current(), key_id, secret)
+        key = _find_matching_key(await self._credentials.load_current_value(), key_id, secret)
         started_at = self._runtime.monotonic()
         if key is None and started_at - self._reloaded_at > RELOAD_SECONDS:
             # Another process may just have created the key. Invalid keys cause the reload, too, so it is rate-limited.
             self._reloaded_at = started_at
             self._credentials.invalidate()
-            key = _find_matching_key(await self._credentials.current(), key_id, secret)
+            key = _find_matching_key(await self._credentials.load_current_value(), key_id, secret)
         return key
 
     async def _authenticate_entra(self, tokens: EntraTokens, token: str) -> Principal:
         claims = await tokens.verify(token)
         team = await self._directory.get_team()
-        member = entra.find_member(team.members.values(), claims)
+        member = entra.find_member_by_claims(team.members.values(), claims)
         if member is None or not member.enabled:
             raise build_unauthenticated_error("The account is not an enabled member of this workspace.")
-        if team.is_before_cutoff(member.id, entra.get_latest_issue_time(claims)):
+        if team.is_issued_before_cutoff(member.id, entra.compute_latest_possible_issue_time(claims)):
             raise build_unauthenticated_error(_ENDED)
         sign_in = sign_in_from_entra_claims(claims)
         if not member.service:

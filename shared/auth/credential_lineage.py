@@ -56,13 +56,13 @@ class CredentialLineage:
             WorkspaceError: FORBIDDEN ``MAKER_CHECKER_VIOLATION`` if there are too many tokens between the caller's
                 token and the API key; UNAVAILABLE if the store does not respond.
         """
-        key = (await self.find_ancestors(caller)).api_key
+        key = (await self.find_ancestor_credentials(caller)).api_key
         if key is None:
             return frozenset()
         creators = key.creators if self._older_keys is None else await self._older_keys.find_creators(key)
         return frozenset(creators or ()) - {caller.member_id}
 
-    async def find_conflicting_authors(self, caller: Principal, directory: Directory) -> frozenset[str]:
+    async def find_authors_caller_cannot_approve(self, caller: Principal, directory: Directory) -> frozenset[str]:
         """Return the ids of the members in whose name the caller could have made changes.
 
         The caller must not approve changes of these members.
@@ -91,7 +91,7 @@ class CredentialLineage:
         }
         return creators | services
 
-    async def require_not_revoked(self, caller: Principal) -> None:
+    async def require_credential_not_revoked(self, caller: Principal) -> None:
         """Check in the store that the caller's credential is not revoked.
 
         Raises:
@@ -100,7 +100,7 @@ class CredentialLineage:
         if await self._store.is_revoked(caller.stored_credential_id):
             raise build_revoked_credential_error()
 
-    async def find_ancestors(self, caller: Principal) -> Ancestors:
+    async def find_ancestor_credentials(self, caller: Principal) -> Ancestors:
         """Return the tokens and the API key from which the caller's credential descends.
 
         If the caller's credential is itself an API key, the result contains this key and no tokens.

@@ -103,13 +103,13 @@ class ManagedIdentityTokens:
         return await verifier.verify(token)
 
 
-def list_audience_forms(audience: str) -> tuple[str, str]:
+def get_client_id_and_app_id_uri(audience: str) -> tuple[str, str]:
     """Return both documented forms of an application's audience: its client id and its App ID URI."""
     client_id = audience.removeprefix("api://")
     return client_id, f"api://{client_id}"
 
 
-def find_member(members: Iterable[TeamMember], claims: Mapping[str, Any]) -> TeamMember | None:
+def find_member_by_claims(members: Iterable[TeamMember], claims: Mapping[str, Any]) -> TeamMember | None:
     """Find the team member of a verified token: by object id, else by e-mail address.
 
     The claim ``email`` is used only if ``xms_edov`` or ``email_verified`` states that the provider has verified it,
@@ -136,7 +136,7 @@ def get_token_expiry(claims: Mapping[str, Any]) -> datetime:
     return datetime.fromtimestamp(int(claims["exp"]), UTC)
 
 
-def get_latest_issue_time(claims: Mapping[str, Any]) -> datetime:
+def compute_latest_possible_issue_time(claims: Mapping[str, Any]) -> datetime:
     """Return the latest time, by the clock of this service, at which a verified Entra ID token can have been issued."""
     return datetime.fromtimestamp(int(claims["iat"]), UTC) + _BACKDATING + CLOCK_TOLERANCE
 

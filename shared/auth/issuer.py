@@ -15,7 +15,14 @@ from shared.auth.rights import AccessRight
 from shared.auth.sign_ins import build_api_key_sign_in
 from shared.auth.token_ids import build_token_id
 from shared.auth.tokens import Claims, TokenCodec
-from shared.errors import FieldError, Kind, ValidationErrors, WorkspaceError, build_invalid_fields_error, invalid
+from shared.errors import (
+    FieldError,
+    Kind,
+    ValidationErrors,
+    WorkspaceError,
+    build_invalid_field_error,
+    build_invalid_fields_error,
+)
 from shared.runtime import SYSTEM_RUNTIME, Runtime
 from shared.timestamps import format_rfc3339
 from shared.versioned_cache import VersionedCache
@@ -74,7 +81,7 @@ class TokenIssuer:
         caller.require_not_delegated()
         issued_at = self._runtime.now()
         faults = ValidationErrors()
-        self.add_new_token_errors(faults, caller, minutes, scopes)
+        self.add_token_request_errors(faults, caller, minutes, scopes)
         faults.raise_all()
         expires_at = _compute_expiry(caller, minutes, issued_at)
         rights = caller.rights if scopes is None else _select_rights(caller, scopes)
@@ -100,7 +107,7 @@ class TokenIssuer:
             **({"clientId": caller.client_id} if caller.client_id else {}),
             **(caller.binding.to_json() if caller.binding is not None else {}),
         }
-        await self._audit.record(
+        await self._audit.record_event(
             caller.member_id,
             "Token.Issued",
             "Token",
@@ -110,15 +117,15 @@ class TokenIssuer:
         )
         return NewToken(token, expires_at, tuple(sorted(rights)), issued_at, token_id)
 
-    def add_new_token_errors(
+    def add_token_request_errors(
         self, faults: ValidationErrors, caller: Principal, minutes: Decimal | None, scopes: Sequence[str] | None
     ) -> None:
         """Add to ``faults`` the errors with which :meth:`issue_token` would reject ``minutes`` and ``scopes``."""
         if faults.has_valid_fields("minutes"):
-            with faults.collect():
+            with faults.collect_raised_error():
                 _compute_expiry(caller, minutes, self._runtime.now())
         if faults.has_valid_fields("scopes") and scopes is not None:
-            with faults.collect():
+            with faults.collect_raised_error():
                 _select_rights(caller, scopes)
 
     async def revoke(self, caller: Principal, token_id: str) -> None:
@@ -144,7 +151,7 @@ class TokenIssuer:
         await self._store.revoke_token(token_id, self._runtime.now())
         self._credentials.invalidate()
         # The append id contains the token id, so that a retry after a failure completes the record without a duplicate.
-        await self._audit.record(
+        await self._audit.record_event(
             caller.member_id,
             "Token.Revoked",
             "Token",
@@ -171,7 +178,9 @@ def _compute_expiry(caller: Principal, minutes: Decimal | None, issued_at: datet
         return expires_at
     if minutes is None:
         return caller.expires_at
-    raise invalid("minutes", "the new token would expire later than the caller's credential; request fewer minutes")
+    raise build_invalid_field_error(
+        "minutes", "the new token would expire later than the caller's credential; request fewer minutes"
+    )
 
 
 def _select_rights(caller: Principal, scopes: Sequence[str]) -> frozenset[AccessRight]:

@@ -17,7 +17,7 @@ from shared.auth.principals import CredentialKind, Principal
 from shared.auth.reauthentication import require_recent_sign_in
 from shared.auth.rights import AccessRight
 from shared.auth.telemetry_binding import TelemetryBinding
-from shared.errors import FieldError, Kind, WorkspaceError, build_invalid_fields_error, invalid
+from shared.errors import FieldError, Kind, WorkspaceError, build_invalid_field_error, build_invalid_fields_error
 from shared.runtime import SYSTEM_RUNTIME, Runtime
 from shared.versioned_cache import VersionedCache
 
@@ -96,7 +96,7 @@ class ApiKeys:
             credential=caller.describe_credential(),
             parent=caller.stored_credential_id,
             seed=seed,
-            creators=await self._find_creators(caller, owner),
+            creators=await self._find_creators_of_new_key(caller, owner),
             binding=binding,
         )
 
@@ -140,7 +140,7 @@ class ApiKeys:
             "madeWith": dict(credential),
             **(binding.to_json() if binding is not None else {}),
         }
-        await self._audit.record(
+        await self._audit.record_event(
             actor, "ApiKey.Created", "ApiKey", key.key_id, append_id=f"key-created-{key.key_id}", after=details
         )
         return IssuedKey(key, generated.text)
@@ -176,7 +176,7 @@ class ApiKeys:
         await self._store.revoke_key(key_id, self._runtime.now())
         self._credentials.invalidate()
         # The append id contains the key id, so that a retry after a failure completes the record without a duplicate.
-        await self._audit.record(
+        await self._audit.record_event(
             caller.member_id,
             "ApiKey.Revoked",
             "ApiKey",
@@ -200,7 +200,7 @@ class ApiKeys:
         member_rights = member.access_rights if member is not None else frozenset[AccessRight]()
         return sorted(member_rights if key.rights is None else key.rights & member_rights)
 
-    async def _find_creators(self, caller: Principal, owner: TeamMember) -> Collection[str] | None:
+    async def _find_creators_of_new_key(self, caller: Principal, owner: TeamMember) -> Collection[str] | None:
         """Return the members, other than the owner, who may know the secret of a new key; None if they are unknown.
 
         They are the caller and the members who created the API key from which the caller's credential descends.
@@ -223,7 +223,7 @@ class ApiKeys:
             caller.require_right(AccessRight.KEYS_MANAGE)
         member = (await self._directory.get_team()).members.get(requested)
         if member is None:
-            raise invalid("principal", "is not a member of this workspace")
+            raise build_invalid_field_error("principal", "is not a member of this workspace")
         return member
 
 

@@ -48,18 +48,18 @@ class OlderKeyCreators:
             return key.creators
         if key.key_id not in self._found and self._runtime.monotonic() >= self._retry_at:
             try:
-                self._found[key.key_id] = await self._search_audit_events(key)
+                self._found[key.key_id] = await self._search_audit_events_for_creators(key)
             except WorkspaceError:
                 self._retry_at = self._runtime.monotonic() + RETRY_SECONDS
         return self._found.get(key.key_id)
 
-    async def _search_audit_events(self, key: ApiKey) -> tuple[str, ...] | None:
+    async def _search_audit_events_for_creators(self, key: ApiKey) -> tuple[str, ...] | None:
         creators, append_id = set[str](), f"key-created-{key.key_id}"
         for _ in range(MAX_EVENTS):
             event = await self._find_event(append_id)
             if event is None:
                 return None
-            via, credential_id = _read_creating_credential(event)
+            via, credential_id = _read_kind_and_id_of_creating_credential(event)
             if via != _COMMAND:
                 creators.add(str(event.get("UserID")))
             if via == _COMMAND or not credential_id:
@@ -68,7 +68,7 @@ class OlderKeyCreators:
         return None
 
 
-def _read_creating_credential(event: Mapping[str, Any]) -> tuple[str, str]:
+def _read_kind_and_id_of_creating_credential(event: Mapping[str, Any]) -> tuple[str, str]:
     """Return the kind and the id of the credential with which an API key or token was created; both can be empty."""
     after = event.get("AfterState")
     made_with = after.get("madeWith") if isinstance(after, Mapping) else None

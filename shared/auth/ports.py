@@ -95,9 +95,9 @@ class Team:
     def has_token_ended(self, member_id: str, token_id: str) -> bool:
         """Return whether a token ended because its owner was disabled, enabled or removed after it was issued."""
         # Ids without a time are from before the first cutoff could be stored.
-        return self.is_before_cutoff(member_id, read_issue_time(token_id) or _EARLIEST)
+        return self.is_issued_before_cutoff(member_id, read_issue_time(token_id) or _EARLIEST)
 
-    def is_before_cutoff(self, member_id: str, issued_at: datetime) -> bool:
+    def is_issued_before_cutoff(self, member_id: str, issued_at: datetime) -> bool:
         """Return whether a member's tokens that were issued at this time have ended."""
         cutoff = self.cutoffs.get(member_id, NO_CUTOFF).tokens
         return cutoff is not None and issued_at <= cutoff

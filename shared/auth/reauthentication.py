@@ -47,7 +47,7 @@ def build_reauthentication_error(max_age_seconds: int, rule: str = "This operati
     return WorkspaceError(Kind.UNAUTHENTICATED, REAUTHENTICATION_REQUIRED, detail, maxAge=max_age_seconds)
 
 
-def build_www_authenticate(error: WorkspaceError) -> str:
+def build_www_authenticate_header(error: WorkspaceError) -> str:
     """Build the value of the header WWW-Authenticate for an UNAUTHENTICATED error."""
     if error.code != REAUTHENTICATION_REQUIRED:
         return "Bearer"

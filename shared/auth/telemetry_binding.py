@@ -29,7 +29,7 @@ class TelemetryBinding:
     connections: tuple[str, ...]
     devices: tuple[str, ...] | None = None
 
-    def check_connection(self, lookup: str) -> None:
+    def check_may_send_to_connection(self, lookup: str) -> None:
         """Check that the credential may send telemetry to a connection; the connection need not exist.
 
         Raises:
@@ -40,7 +40,7 @@ class TelemetryBinding:
             detail = f"The credential is bound to other connections: {allowed}."
             raise WorkspaceError(Kind.FORBIDDEN, "CONNECTION_NOT_ALLOWED", detail)
 
-    def check_devices(self, devices: Iterable[tuple[str, str | None]], default: str) -> None:
+    def check_may_send_for_devices(self, devices: Iterable[tuple[str, str | None]], default: str) -> None:
         """Check that the credential may send telemetry of these devices.
 
         Args:
@@ -84,8 +84,8 @@ def binding_from_claims(payload: Mapping[str, Any]) -> TelemetryBinding | None:
     """
     if CONNECTIONS not in payload and DEVICES not in payload:
         return None
-    devices = _parse_texts(payload[DEVICES]) if DEVICES in payload else None
-    return TelemetryBinding(_parse_texts(payload.get(CONNECTIONS)), devices)
+    devices = _parse_string_list_claim(payload[DEVICES]) if DEVICES in payload else None
+    return TelemetryBinding(_parse_string_list_claim(payload.get(CONNECTIONS)), devices)
 
 
 def binding_from_json(stored: Mapping[str, Any] | None) -> TelemetryBinding | None:
@@ -96,7 +96,7 @@ def binding_from_json(stored: Mapping[str, Any] | None) -> TelemetryBinding | No
     return TelemetryBinding(tuple(stored["connections"]), None if devices is None else tuple(devices))
 
 
-def _parse_texts(value: Any) -> tuple[str, ...]:
+def _parse_string_list_claim(value: Any) -> tuple[str, ...]:
     if not isinstance(value, list) or not all(isinstance(text, str) for text in value):
         raise ValueError("a claim of the token about connections or devices is not a list of strings")
     return tuple(value)

@@ -83,7 +83,7 @@ class TokenCodec:
     async def sign(self, claims: Claims, issued_at: datetime) -> str:
         """Sign claims and return the token in compact form."""
         header = {"alg": ALGORITHM, "kid": await self._key.get_key_id(), "typ": "JWT"}
-        signing_input = f"{_encode_segment(header)}.{_encode_segment(self._build_payload(claims, issued_at))}"
+        signing_input = f"{_encode_json_segment(header)}.{_encode_json_segment(self._build_payload(claims, issued_at))}"
         signature = await self._key.sign(signing_input.encode("ascii"))
         return f"{signing_input}.{jose.encode_base64url(signature)}"
 
@@ -136,13 +136,13 @@ class TokenCodec:
         return self._public[key_id]
 
     async def _refresh_public_keys(self, key_id: str) -> None:
-        if self._is_fetch_due(key_id):
+        if self._is_key_fetch_due(key_id):
             # Concurrent requests must wait for the fetch instead of failing with an unknown key.
             async with self._fetching:
-                if self._is_fetch_due(key_id):
+                if self._is_key_fetch_due(key_id):
                     await self._fetch_public_keys()
 
-    def _is_fetch_due(self, key_id: str) -> bool:
+    def _is_key_fetch_due(self, key_id: str) -> bool:
         return self._runtime.monotonic() - self._fetched_at > (
             FRESH_SECONDS if key_id in self._public else FETCH_SECONDS
         )
@@ -181,7 +181,7 @@ class TokenCodec:
         }
 
 
-def _encode_segment(value: Mapping[str, Any]) -> str:
+def _encode_json_segment(value: Mapping[str, Any]) -> str:
     return jose.encode_base64url(json.dumps(value, separators=(",", ":")).encode())
 
 

@@ -67,7 +67,7 @@ class Administration:
 
         Raises:
             WorkspaceError: the same errors as :func:`shared.catalog.change_rules.check_changes`; PRECONDITION_FAILED;
-                and the errors of ``CatalogService.change``.
+                and the errors of ``CatalogService.commit_api_changes``.
         """
 
         def build_put_changes(stored: StoredCatalog) -> Sequence[ItemChange]:
@@ -79,7 +79,7 @@ class Administration:
             # A definition that an earlier version stored lacks the properties that are new in this version.
             return [] if item is not None and build_definition_with_defaults(item) == change.after else [change]
 
-        outcome = await self._catalog.change(build_put_changes, caller.user_id)
+        outcome = await self._catalog.commit_api_changes(build_put_changes, caller.user_id)
         item = find_item(outcome.catalog, kind, key)
         assert item is not None  # noqa: S101  the change stored it
         return ReplacedItem(item, any(change.before is None for change in outcome.plan.changes))
@@ -101,7 +101,7 @@ class Administration:
             condition.check_write_allowed(compute_definition_etag(item.definition))
             return [change]
 
-        await self._catalog.change(build_removal_changes, caller.user_id)
+        await self._catalog.commit_api_changes(build_removal_changes, caller.user_id)
 
     async def put_workspace(
         self,
@@ -122,7 +122,7 @@ class Administration:
         """
 
         def build_workspace_changes(stored: StoredCatalog) -> Sequence[ItemChange]:
-            before = get_workspace_definitions(stored)
+            before = get_workspace_and_settings_definitions(stored)
             after = [to_definition(model) for model in build_models(*before)]
             changes = [
                 ItemChange(kind, SINGLETON_KEY, old, new)
@@ -133,13 +133,13 @@ class Administration:
             condition.check_write_allowed(compute_definition_etag(*before))
             return changes
 
-        return (await self._catalog.change(build_workspace_changes, caller.user_id)).catalog
+        return (await self._catalog.commit_api_changes(build_workspace_changes, caller.user_id)).catalog
 
 
 _WORKSPACE_KINDS: Final = (ItemKind.WORKSPACE, ItemKind.SETTINGS)
 
 
-def get_workspace_definitions(stored: StoredCatalog) -> tuple[Definition, Definition]:
+def get_workspace_and_settings_definitions(stored: StoredCatalog) -> tuple[Definition, Definition]:
     """Return the stored definitions of the workspace and of its settings.
 
     Raises:

@@ -1,7 +1,7 @@
 """Rules for changes that callers request over HTTPS: rights, references, administrators and read-only settings.
 
 Single items and workspace documents follow the same rules. The rules read the stored catalog, so they must
-be checked inside the function that is passed to ``CatalogService.change``, which is called again after a
+be checked inside the function that is passed to ``CatalogService.commit_api_changes``, which is called again after a
 concurrent change.
 """
 
@@ -92,7 +92,7 @@ class _ChangeSet:
         return {item: definition for item, definition in definitions.items() if definition is not None}
 
     @cached_property
-    def changed(self) -> frozenset[ItemId]:
+    def added_or_replaced_items(self) -> frozenset[ItemId]:
         """Kinds and keys of the catalog items that the changes add or replace."""
         return frozenset((change.kind, change.key) for change in self.changes if change.after is not None)
 
@@ -110,7 +110,7 @@ def _iterate_unknown_references(change_set: _ChangeSet) -> Iterator[FieldError]:
 
     A reference to an item that the changes remove is a conflict, which another rule reports.
     """
-    for kind, key in change_set.changed:
+    for kind, key in change_set.added_or_replaced_items:
         definition = change_set.after[kind, key]
         if kind == ItemKind.SURFACE:
             for index, lookup in enumerate(definition["connections"]):
@@ -214,7 +214,7 @@ def _has_administrator(definitions: Mapping[ItemId, Definition]) -> bool:
     )
 
 
-def _check_new_team_members(change_set: _ChangeSet, _: Caller) -> None:
+def _check_ids_of_new_members(change_set: _ChangeSet, _: Caller) -> None:
     """Raise an error for a new member id that belonged to a removed member, or that looks like another member's id."""
     added = [change.key for change in change_set.list_changes(ItemKind.MEMBER) if change.before is None]
     if not added:
@@ -236,7 +236,7 @@ def _check_new_team_members(change_set: _ChangeSet, _: Caller) -> None:
 def _check_unique_object_ids(change_set: _ChangeSet, _: Caller) -> None:
     members = [(key, member.get("oid")) for key, member in change_set.iterate_items_after_changes(ItemKind.MEMBER)]
     for oid, owners in _group_pairs_by_key((str(oid).casefold(), key) for key, oid in members if oid).items():
-        changed = [key for key in owners if (ItemKind.MEMBER, key) in change_set.changed]
+        changed = [key for key in owners if (ItemKind.MEMBER, key) in change_set.added_or_replaced_items]
         if len(owners) > 1 and changed:
             others = [key for key in sorted(owners) if key != changed[0]]
             detail = (
@@ -350,7 +350,7 @@ RULES: Final[tuple[Callable[[_ChangeSet, Caller], None], ...]] = (
     _check_rights_over_changed_members,
     _check_no_self_lockout,
     _check_administrator_remains,
-    _check_new_team_members,
+    _check_ids_of_new_members,
     _check_unique_object_ids,
     _check_removed_connections_unused,
     _check_removed_surfaces_unused,

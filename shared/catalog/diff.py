@@ -130,7 +130,7 @@ class ApiItemConstraints:
         elif item.kind == ItemKind.CONTAINER:
             self._databases.setdefault(item.key.partition("/")[0], _describe_origin(item))
 
-    def omit_databases(self, store: str, definition: Mapping[str, Any]) -> None:
+    def record_omitted_databases(self, store: str, definition: Mapping[str, Any]) -> None:
         """Record that a data store does not get the databases that a workspace document adds to it.
 
         Args:
@@ -214,10 +214,10 @@ def plan_changes(document: WorkspaceDocument, stored: StoredCatalog) -> CatalogP
     Raises:
         WorkspaceError: CONFLICT ``WORKSPACE_ID_FIXED`` if the document declares another workspace.
     """
-    return plan_items(definitions_from_document(document), stored)
+    return plan_changes_of_definitions(definitions_from_document(document), stored)
 
 
-def plan_items(
+def plan_changes_of_definitions(
     declared: Mapping[ItemId, dict[str, Any]],
     stored: StoredCatalog,
     draft_queries: Collection[str] = (),
@@ -358,7 +358,7 @@ def _retain_if_conflicting(
     if item is not None:
         constraints.add(item)
     if item_id[0] == ItemKind.DATA_STORE and definition is not None:
-        constraints.omit_databases(item_id[1], definition)
+        constraints.record_omitted_databases(item_id[1], definition)
     return True
 
 

@@ -91,7 +91,7 @@ def _validate_items(
 ) -> tuple[Any, ...]:
     """Return the valid items of a list; append the errors of the invalid items to ``errors``."""
     valid: list[Any] = []
-    for start, batch in _batch_items(items):
+    for start, batch in _iterate_batches_with_first_index(items):
         if len(errors) >= MAX_PROBLEMS:
             break
         if len(batch) == 1 and _is_too_large(batch[0]):
@@ -108,7 +108,7 @@ def _validate_items(
     return tuple(valid)
 
 
-def _batch_items(items: list[Any]) -> Iterator[tuple[int, list[Any]]]:
+def _iterate_batches_with_first_index(items: list[Any]) -> Iterator[tuple[int, list[Any]]]:
     """Yield batches of items that one call of pydantic validates, each with the index of its first item.
 
     An item with very many values is alone in its batch.
@@ -190,7 +190,7 @@ def decode_document(content: bytes, source: str) -> str:
         return encoded.decode()
     except UnicodeDecodeError as error:
         text = encoded[: error.start].decode()
-        line, column = LineIndex(text).locate(len(text))
+        line, column = LineIndex(text).get_line_and_column(len(text))
         raise DocumentError([Problem(source, line, column, "", "the text is not UTF-8")]) from None
 
 
@@ -266,11 +266,13 @@ def _convert_to_problems(errors: list[ErrorDetails], located: LocatedValues) -> 
     All errors at one path become one problem, because pydantic reports a value once for each type of a union.
     """
     messages: dict[Path, list[str]] = {}
-    unknown = {located.drop_missing_steps(detail["loc"]) for detail in errors if detail["type"] == "extra_forbidden"}
+    unknown = {
+        located.drop_missing_path_steps(detail["loc"]) for detail in errors if detail["type"] == "extra_forbidden"
+    }
     for detail in remove_redundant_errors(errors):
         field = get_field_location(detail)
         keep_missing_field = field != detail["loc"] or detail["type"] == "missing"
-        texts = messages.setdefault(located.drop_missing_steps(field, keep_missing_field=keep_missing_field), [])
+        texts = messages.setdefault(located.drop_missing_path_steps(field, keep_missing_field=keep_missing_field), [])
         if (message := _format_pydantic_error(detail)) not in texts:
             texts.append(message)
     for path, texts in messages.items():

@@ -124,7 +124,7 @@ class LocatedValues:
         """
         return self._build_problem_at(self._find_closest_node(path, of_name=of_name), path, message)
 
-    def drop_missing_steps(self, path: Path, *, keep_missing_field: bool = True) -> Path:
+    def drop_missing_path_steps(self, path: Path, *, keep_missing_field: bool = True) -> Path:
         """Remove the steps of a path that the document's text does not contain, such as pydantic's tags of unions.
 
         Args:
@@ -172,7 +172,7 @@ class LocatedValues:
             if key.tag != "str" or key.text is None:
                 self._add_problem(key, path or (key.text or _NO_TEXT,), _KEY_RULE)
             elif key.text in read:
-                message = f"repeats a key of line {self._locate_node(first[key.text])[0]}"
+                message = f"repeats a key of line {self._get_line_and_column_of_node(first[key.text])[0]}"
                 self._add_problem(key, (*path, key.text), message)
             else:
                 first[key.text] = key
@@ -203,10 +203,10 @@ class LocatedValues:
         return self._indexes[id(node)].get(step)
 
     def _build_problem_at(self, node: Node, path: Path, message: str) -> Problem:
-        return Problem(self._source, *self._locate_node(node), format_path(path), message)
+        return Problem(self._source, *self._get_line_and_column_of_node(node), format_path(path), message)
 
-    def _locate_node(self, node: Node) -> tuple[int, int]:
-        return (node.line, node.column) if node.line else self._line_index.locate(node.column)
+    def _get_line_and_column_of_node(self, node: Node) -> tuple[int, int]:
+        return (node.line, node.column) if node.line else self._line_index.get_line_and_column(node.column)
 
     @cached_property
     def _line_index(self) -> "LineIndex":
@@ -224,7 +224,7 @@ class LineIndex:
             line += text.count("\n", end - _BLOCK, end)
             self._blocks.append((line, max(newline, text.rfind("\n", end - _BLOCK, end))))
 
-    def locate(self, offset: int) -> tuple[int, int]:
+    def get_line_and_column(self, offset: int) -> tuple[int, int]:
         """Return the line and the column, both counted from 1, of the character at an offset of the text."""
         line, newline = self._blocks[min(offset // _BLOCK, len(self._blocks) - 1)]
         start = min(offset // _BLOCK, len(self._blocks) - 1) * _BLOCK
@@ -238,7 +238,7 @@ def _check_scalar_text(tag: str, text: str) -> None:
         raise ValueError(f"the text does not fit the YAML tag {tag}")
 
 
-def _read_integer(text: str) -> int:
+def _parse_yaml_integer(text: str) -> int:
     base = {"0o": 8, "0x": 16}.get(text[:2], 10)
     number = int(text, base) if len(text.lstrip("+-")) <= MAX_DIGITS else _INTEGER_LIMIT
     if abs(number) >= _INTEGER_LIMIT:
@@ -246,7 +246,7 @@ def _read_integer(text: str) -> int:
     return number
 
 
-def _read_number(text: str) -> float:
+def _parse_yaml_number(text: str) -> float:
     digits = text.lower()
     number = math.inf if digits.endswith(("inf", "nan")) else float(digits)
     if not math.isfinite(number):
@@ -258,6 +258,6 @@ _SCALARS: Final[dict[str, Callable[[str], Any]]] = {
     "str": str,
     "null": lambda _: None,
     "bool": lambda text: text.lower() == "true",
-    "int": _read_integer,
-    "float": _read_number,
+    "int": _parse_yaml_integer,
+    "float": _parse_yaml_number,
 }

@@ -70,7 +70,7 @@ def parse_yaml(text: str, source: str) -> Node:
             source, error.problem_mark or error.context_mark, _describe_yaml_error(error)
         ) from None
     except yaml.YAMLError as error:
-        raise _build_character_error(text, source, error) from None
+        raise _build_invalid_character_error(text, source, error) from None
     except UnicodeEncodeError as error:
         raise _build_error_at_index(
             text, source, error.start, "the text has an unpaired surrogate, which is not a character"
@@ -208,7 +208,7 @@ def _build_error_at_mark(source: str, mark: yaml.Mark | CMark | None, message: s
     return DocumentError([Problem(source, line, column, "", message)])
 
 
-def _build_character_error(text: str, source: str, error: yaml.YAMLError) -> DocumentError:
+def _build_invalid_character_error(text: str, source: str, error: yaml.YAMLError) -> DocumentError:
     found = next((index for index, char in enumerate(text) if not _is_printable(char)), 0)
     reason = getattr(error, "reason", None) or "the text is not YAML"
     return _build_error_at_index(text, source, found, str(reason))
@@ -219,7 +219,7 @@ def _is_printable(char: str) -> bool:
 
 
 def _build_error_at_index(text: str, source: str, index: int, message: str) -> DocumentError:
-    return DocumentError([Problem(source, *LineIndex(text).locate(index), "", message)])
+    return DocumentError([Problem(source, *LineIndex(text).get_line_and_column(index), "", message)])
 
 
 _SPACE: Final = re.compile(r"[ \t\n\r]*+")
@@ -256,7 +256,7 @@ def parse_json_document(text: str, source: str) -> Node:
     try:
         return parser.parse()
     finally:
-        parser.release_unfinished()
+        parser.release_unfinished_nodes()
 
 
 class _JsonParser:
@@ -267,7 +267,7 @@ class _JsonParser:
         """Arrays and objects whose end was not parsed yet, from the outermost to the innermost."""
         self._count = 0
 
-    def release_unfinished(self) -> None:
+    def release_unfinished_nodes(self) -> None:
         """Free the arrays and objects that were not complete when the parser found an error."""
         release_nodes(self._unfinished)
 
@@ -283,30 +283,30 @@ class _JsonParser:
         return self._unfinished.pop()
 
     def build_error(self, position: int, message: str) -> DocumentError:
-        return DocumentError([Problem(self._source, *LineIndex(self._text).locate(position), "", message)])
+        return DocumentError([Problem(self._source, *LineIndex(self._text).get_line_and_column(position), "", message)])
 
     def _skip_white_space(self, position: int) -> int:
         found = _SPACE.match(self._text, position)
         return found.end() if found else position
 
-    def _count_value(self, position: int) -> None:
+    def _count_value_and_check_limit(self, position: int) -> None:
         self._count += 1
         if self._count > MAX_NODES:
             raise self.build_error(position, f"the document has more than {MAX_NODES} values")
 
     def _parse_value(self, position: int, depth: int) -> tuple[Node, int]:
-        self._count_value(position)
+        self._count_value_and_check_limit(position)
         found = _VALUE.match(self._text, position)
         if found is None:
             return self._parse_string(position)
         string, number, constant, opening = found.groups()
         if opening is None:
-            return self._build_scalar(position, string, number, constant), found.end()
+            return self._build_scalar_node(position, string, number, constant), found.end()
         if depth >= MAX_DEPTH:
             raise self.build_error(position, f"the document is nested deeper than {MAX_DEPTH} levels")
         return self._parse_object(position, depth + 1) if opening == "{" else self._parse_array(position, depth + 1)
 
-    def _build_scalar(self, position: int, string: str | None, number: str | None, constant: str | None) -> Node:
+    def _build_scalar_node(self, position: int, string: str | None, number: str | None, constant: str | None) -> Node:
         if string is not None:
             return Node("str", 0, position, string)
         if number is not None:
@@ -335,7 +335,7 @@ class _JsonParser:
         while True:
             item, place = self._parse_value(place, depth)
             items.append(item)
-            place, is_last = self._parse_separator(place, "]")
+            place, is_last = self._parse_comma_or_closing_bracket(place, "]")
             if is_last:
                 return self._unfinished.pop(), place
 
@@ -360,18 +360,18 @@ class _JsonParser:
                 raise self.build_error(self._skip_white_space(place), "not JSON: a colon is expected")
             value, place = self._parse_value(colon.end(), depth)
             entries.append((key, value))
-            place, is_last = self._parse_separator(place, "}")
+            place, is_last = self._parse_comma_or_closing_bracket(place, "}")
             if is_last:
                 return self._unfinished.pop(), place
 
     def _build_property(self, match: re.Match[str]) -> tuple[Node, Node]:
-        self._count_value(match.start())
+        self._count_value_and_check_limit(match.start())
         name, string, number, constant, _ = match.groups()
         start = match.start(2) - 1 if string is not None else max(match.start(3), match.start(4))
         key = Node("str", 0, match.start(), name)
-        return key, self._build_scalar(start, string, number, constant)
+        return key, self._build_scalar_node(start, string, number, constant)
 
-    def _parse_separator(self, position: int, closing: str) -> tuple[int, bool]:
+    def _parse_comma_or_closing_bracket(self, position: int, closing: str) -> tuple[int, bool]:
         """Read a comma or a closing bracket; return the position after it, and True if it was a closing bracket."""
         found = _AFTER_ITEM.match(self._text, position)
         if found is None or found[1] not in (",", closing):

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from shared.catalog.change_rules import Caller, check_changes
-from shared.catalog.diff import CatalogPlan, RetainedItem, build_definition_with_defaults, plan_items
+from shared.catalog.diff import CatalogPlan, RetainedItem, build_definition_with_defaults, plan_changes_of_definitions
 from shared.catalog.items import ItemId, ItemKind, definitions_from_document
 from shared.catalog.models import WorkspaceDocument
 from shared.catalog.ports import CatalogItem, ItemOrigin, StoredCatalog
@@ -73,7 +73,7 @@ def plan_document(
     stored_items = {(item.kind, item.key): item for item in stored.items}
     _copy_stored_signatures(declared, stored_items)
     drafts = _withdraw_approvals(declared, _list_queries_with_new_approval(declared, stored_items))
-    plan = plan_items(declared, stored, drafts, existing_containers)
+    plan = plan_changes_of_definitions(declared, stored, drafts, existing_containers)
     check_changes(stored, plan.changes, caller)
     notes = [RetainedItem(ItemKind.WARM_QUERY, key, _WITHDRAWN, conflict=True) for key in sorted(drafts)]
     last_changes = {
@@ -101,7 +101,7 @@ def plan_document_for_command_line(document: WorkspaceDocument, stored: StoredCa
     new = _list_queries_with_new_approval(declared, stored_items)
     withdrawn = [key for key in new if must_sign or "signature" in declared[ItemKind.WARM_QUERY, key]["approval"]]
     drafts = _withdraw_approvals(declared, withdrawn)
-    plan = plan_items(declared, stored, drafts)
+    plan = plan_changes_of_definitions(declared, stored, drafts)
     notes = [RetainedItem(ItemKind.WARM_QUERY, key, _UNSIGNED, conflict=True) for key in sorted(drafts)]
     return CatalogPlan(plan.changes, (*plan.retained, *notes))
 
@@ -140,7 +140,7 @@ def _withdraw_approvals(declared: dict[ItemId, dict[str, Any]], keys: Collection
     return frozenset(keys)
 
 
-def check_plan_condition(condition: Condition, tag: str) -> None:
+def check_if_match_has_plan_tag(condition: Condition, tag: str) -> None:
     """Check that the If-Match header of a request contains ``tag``, the entity tag of the current plan.
 
     Raises:

@@ -9,7 +9,7 @@ from shared.catalog.diff import CatalogPlan
 from shared.catalog.document import DocumentFormat, LoadedDocument, decode_document, load_located_document
 from shared.catalog.document_plans import (
     DocumentPlan,
-    check_plan_condition,
+    check_if_match_has_plan_tag,
     find_undeclared_containers,
     plan_document,
 )
@@ -98,8 +98,8 @@ class DocumentService:
 
         Raises:
             WorkspaceError: the errors of :meth:`plan` and of
-                :func:`shared.catalog.document_plans.check_plan_condition`; CONFLICT ``CATALOG_CHANGED`` if concurrent
-                changes prevent the commit; UNAVAILABLE if the store is unreachable.
+                :func:`shared.catalog.document_plans.check_if_match_has_plan_tag`; CONFLICT ``CATALOG_CHANGED`` if
+                concurrent changes prevent the commit; UNAVAILABLE if the store is unreachable.
         """
         plans: list[DocumentPlan] = []
         existing = await self._find_existing_containers(loaded, await self._catalog.load())
@@ -107,7 +107,7 @@ class DocumentService:
         def build_plan(stored: StoredCatalog) -> CatalogPlan:
             # The tag contains the version of the catalog, so `existing` matches each plan with the required tag.
             plan = plan_document(loaded.document, stored, caller, existing)
-            check_plan_condition(condition, plan.tag)
+            check_if_match_has_plan_tag(condition, plan.tag)
             plans.append(plan)
             return plan.plan
 
@@ -129,14 +129,14 @@ def _load_request_document(body: bytes, text_format: DocumentFormat, stored: Sto
     defaults = {name: value for name, value in to_definition(settings).items() if name in _READ_ONLY and value}
     loaded = load_located_document(text, SOURCE, text_format, checks_approvers=False, defaults=defaults)
     try:
-        _check_fixed_values(loaded, settings, stored)
+        _check_values_fixed_over_https(loaded, settings, stored)
     except DocumentError:
         loaded.values.release()
         raise
     return loaded
 
 
-def _check_fixed_values(loaded: LoadedDocument, settings: WorkspaceSettings, stored: StoredCatalog) -> None:
+def _check_values_fixed_over_https(loaded: LoadedDocument, settings: WorkspaceSettings, stored: StoredCatalog) -> None:
     """Reject changes that are not possible over HTTPS.
 
     These are another tier, other limits, and the data class `evidence` for a container that has another class.

@@ -10,9 +10,9 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
-from shared.catalog.kql_text import check_read_only
+from shared.catalog.kql_text import check_query_is_read_only
 from shared.catalog.kql_tokens import TYPED_LITERAL, mask_literals
-from shared.errors import WorkspaceError, invalid
+from shared.errors import WorkspaceError, build_invalid_field_error
 
 PLUGINS: Final = frozenset(
     {
@@ -121,7 +121,7 @@ def check_query_restrictions(kql: str) -> None:
         WorkspaceError: INVALID ``INVALID_REQUEST`` if the text is too long; else INVALID ``QUERY_INVALID`` or
             ``QUERY_NOT_READ_ONLY``, with ``line`` and ``column`` if the violation has one position.
     """
-    check_read_only(kql)
+    check_query_is_read_only(kql)
     if separator := _LINE_END.search(kql):
         raise _build_restriction_error(
             kql, separator.start(), "lines must end with LF or CRLF; other line separators are not allowed"
@@ -177,16 +177,16 @@ def _find_evaluate_error(tokens: Sequence[str], index: int) -> str | None:
         return None
     at = index + 1
     for _ in range(_MAX_PARAMETERS):
-        after = _skip_dotted_name(tokens, at)
+        after = _find_index_after_dotted_name(tokens, at)
         if _get_token(tokens, after) != "=":
             break
-        at = _skip_dotted_name(tokens, after + 1)
+        at = _find_index_after_dotted_name(tokens, after + 1)
     if _get_token(tokens, at) in PLUGINS and _get_token(tokens, at + 1) == "(":
         return None
     return f"evaluate is allowed only with these plugins: {', '.join(sorted(PLUGINS))}"
 
 
-def _skip_dotted_name(tokens: Sequence[str], index: int) -> int:
+def _find_index_after_dotted_name(tokens: Sequence[str], index: int) -> int:
     """Return the index of the token after a name; a name has one or two parts, such as ``hint.distribution``."""
     return index + 3 if _get_token(tokens, index + 1) == "." else index + 1
 
@@ -284,6 +284,6 @@ def _find_token_start(text: str, index: int) -> int:
 
 def _build_restriction_error(kql: str, offset: int, rule: str, code: str = "QUERY_INVALID") -> WorkspaceError:
     before = kql[:offset]
-    error = invalid("query", rule, code=code)
+    error = build_invalid_field_error("query", rule, code=code)
     error.members.update(line=before.count("\n") + 1, column=offset - before.rfind("\n"))
     return error

@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass
 
 from shared.catalog.kql_tokens import TYPED_LITERAL, mask_literals
-from shared.errors import WorkspaceError, invalid
+from shared.errors import WorkspaceError, build_invalid_field_error
 
 MAX_LENGTH = 65_536
 _COMMAND = re.compile(r"(?:^|;)\s*+\.")
@@ -45,7 +45,7 @@ class ComposedQuery:
     lines_before: int
 
 
-def check_read_only(kql: str) -> None:
+def check_query_is_read_only(kql: str) -> None:
     """Reject a query text that is too long, is empty, or has a control command as one of its statements.
 
     Raises:
@@ -53,13 +53,15 @@ def check_read_only(kql: str) -> None:
             INVALID ``QUERY_NOT_READ_ONLY`` for a control command.
     """
     if len(kql) > MAX_LENGTH:
-        raise invalid("query", f"is longer than {MAX_LENGTH} characters")
+        raise build_invalid_field_error("query", f"is longer than {MAX_LENGTH} characters")
     text = mask_literals(kql)
     if not text.strip("; \t\r\n\f\v"):
-        raise invalid("query", "is empty", code="QUERY_INVALID")
+        raise build_invalid_field_error("query", "is empty", code="QUERY_INVALID")
     if command := _COMMAND.search(text):
         rule = "control commands are not supported; send a query"
-        raise _add_error_position(invalid("query", rule, code="QUERY_NOT_READ_ONLY"), text, command.end() - 1)
+        raise _add_error_position(
+            build_invalid_field_error("query", rule, code="QUERY_NOT_READ_ONLY"), text, command.end() - 1
+        )
 
 
 def reject_time_range_bypass(kql: str, field: str = "timeRange") -> None:
@@ -106,13 +108,15 @@ def compose_query(kql: str, declarations: str, statements: str) -> ComposedQuery
         declare = f"declare query_parameters({declarations});" if declarations else ""
         before = declare + statements
         return ComposedQuery(f"{before}\n{kql}", 1) if before else ComposedQuery(kql, 0)
-    end = _require_statement_end(text, declaration.end())
+    end = _require_end_of_parameter_declaration(text, declaration.end())
     merged = f"{declarations}, " if declarations and text[declaration.end() : end].strip(" )\n\r\t;") else declarations
     return ComposedQuery(kql[: declaration.end()] + merged + kql[declaration.end() : end] + statements + kql[end:], 0)
 
 
 def _build_time_range_error(field: str, feature: str) -> WorkspaceError:
-    return invalid(field, f"cannot be applied to a query with {feature}", code="TIME_RANGE_NOT_APPLICABLE")
+    return build_invalid_field_error(
+        field, f"cannot be applied to a query with {feature}", code="TIME_RANGE_NOT_APPLICABLE"
+    )
 
 
 def _mask_all_but_code(kql: str) -> str:
@@ -163,7 +167,7 @@ def _add_error_position(error: WorkspaceError, text: str, offset: int) -> Worksp
     return error
 
 
-def _require_statement_end(text: str, start: int) -> int:
+def _require_end_of_parameter_declaration(text: str, start: int) -> int:
     depth = 1
     for position in range(start, len(text)):
         depth += {"(": 1, ")": -1}.get(text[position], 0)
@@ -172,4 +176,6 @@ def _require_statement_end(text: str, start: int) -> int:
             if semicolon is not None:
                 return semicolon.end()
             break
-    raise invalid("query", "the statement declare query_parameters must end with `);`", code="QUERY_INVALID")
+    raise build_invalid_field_error(
+        "query", "the statement declare query_parameters must end with `);`", code="QUERY_INVALID"
+    )

@@ -50,7 +50,7 @@ async def flush_outbox(store: PendingEventStore, audit_log: AuditLog, announce: 
     failure: WorkspaceError | None = None
     for chain_events in _group_by_target(await store.list_pending_events()):
         try:
-            count += await _flush_chain(chain_events, store, audit_log, announce)
+            count += await _flush_and_count_events_of_chain(chain_events, store, audit_log, announce)
         except WorkspaceError as error:
             failure = failure or error
     if failure is not None:
@@ -65,7 +65,7 @@ def _group_by_target(events: Iterable[PendingEvent]) -> Iterable[Sequence[Pendin
     return groups.values()
 
 
-async def _flush_chain(
+async def _flush_and_count_events_of_chain(
     pending: Sequence[PendingEvent], store: PendingEventStore, audit_log: AuditLog, announce: Announce
 ) -> int:
     """Process the pending events of one chain; see :func:`flush_outbox`."""

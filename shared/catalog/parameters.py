@@ -63,12 +63,12 @@ def parse_timespan(text: str) -> timedelta:
         ValueError: if the text has neither form, is out of range, or has years or months, whose length is not fixed.
     """
     try:
-        return _parse_timespan_unchecked(text)
+        return _parse_timespan_of_any_length(text)
     except OverflowError:
         raise ValueError("must be a duration of less than 10675199 days") from None
 
 
-def _parse_timespan_unchecked(text: str) -> timedelta:
+def _parse_timespan_of_any_length(text: str) -> timedelta:
     if clock := _KUSTO_CLOCK.fullmatch(text):
         sign, days, hours, minutes, seconds, fraction = clock.groups()
         if (fraction or "")[6:].strip("0"):

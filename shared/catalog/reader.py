@@ -68,7 +68,7 @@ class CatalogReader:
             WorkspaceError: UNAVAILABLE ``CATALOG_UNAVAILABLE`` if there is no cached catalog or it is too old.
         """
         try:
-            return await self._snapshot.current()
+            return await self._snapshot.load_current_value()
         except Exception as error:
             detail = "the workspace catalog is temporarily unavailable; try again"
             raise WorkspaceError(Kind.UNAVAILABLE, "CATALOG_UNAVAILABLE", detail) from error

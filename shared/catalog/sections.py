@@ -75,7 +75,7 @@ class Sections:
         fields: dict[str, Any] = data if isinstance(data, dict) else {}
         invalid_paths = {path[:2] for path in faults}
         return cls(
-            _parse_document_head(fields, invalid_paths),
+            _parse_document_without_items(fields, invalid_paths),
             _parse_valid_items(Member, fields, "team", invalid_paths),
             _parse_valid_items(Connection, fields, "connections", invalid_paths),
             _parse_valid_items(Surface, fields, "surfaces", invalid_paths),
@@ -106,7 +106,7 @@ def _iterate_item_keys(items: Iterable[Any], field: str) -> Iterable[str]:
     return (key for key in keys if isinstance(key, str))
 
 
-def _parse_document_head(fields: Mapping[str, Any], invalid_paths: set[Path]) -> WorkspaceDocument | None:
+def _parse_document_without_items(fields: Mapping[str, Any], invalid_paths: set[Path]) -> WorkspaceDocument | None:
     if any(len(path) <= 1 or path[0] in HEAD for path in invalid_paths):
         return None
     return WorkspaceDocument.model_validate_json(json.dumps({name: fields[name] for name in HEAD if name in fields}))

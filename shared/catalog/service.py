@@ -71,7 +71,7 @@ def build_commit(
     head = AuditContext.from_catalog(stored, puts)
     editors = {(item.kind, item.key): item.edited_by for item in puts}
     events = [
-        _add_announcement_data(
+        _add_query_announcement_data(
             build_event(change, actor, head.workspace, change.append_id or runtime.new_id()), change, editors, at, head
         )
         for change in changes
@@ -122,7 +122,7 @@ class AuditContext:
         return cls(previous.get(ItemKind.WORKSPACE, {}).get("id", ""), audited)
 
 
-def _add_announcement_data(
+def _add_query_announcement_data(
     event: PendingEvent, change: ItemChange, editors: Mapping[ItemId, str], at: datetime, head: AuditContext
 ) -> PendingEvent:
     """Return the audit event of a catalog change, with the data of an announcement if a warm query was changed.
@@ -265,7 +265,9 @@ class CatalogService:
         """
         return (await self._commit_changes(build_plan, actor, ItemOrigin.DECLARED)).plan
 
-    async def change(self, build_changes: Callable[[StoredCatalog], Sequence[ItemChange]], actor: str) -> CommittedPlan:
+    async def commit_api_changes(
+        self, build_changes: Callable[[StoredCatalog], Sequence[ItemChange]], actor: str
+    ) -> CommittedPlan:
         """Commit changes that were requested through the API.
 
         Args:
@@ -348,12 +350,12 @@ class CatalogService:
             if error.code != "CATALOG_CHANGED":
                 raise
             return None
-        self._warn_if_unaudited(audited=commit.audited)
+        self._warn_once_if_changes_are_unaudited(audited=commit.audited)
         changed = {*commit.deletes, *((item.kind, item.key) for item in commit.puts)}
         untouched = (item for item in stored.items if (item.kind, item.key) not in changed)
         return StoredCatalog(version, (*untouched, *commit.puts))
 
-    def _warn_if_unaudited(self, *, audited: bool) -> None:
+    def _warn_once_if_changes_are_unaudited(self, *, audited: bool) -> None:
         if not audited and not self._warned:
             _LOG.warning("provenance is not configured; changes to the catalog are not audited")
             self._warned = True

@@ -113,7 +113,7 @@ class Archive:
         )
 
     async def _store_blob(self, blob: _NewBlob) -> None:
-        if await self._store.create(blob.folder + blob.name, blob.content):
+        if await self._store.create_if_missing(blob.folder + blob.name, blob.content):
             return
         try:
             stored = await read_summary(self._store, Blob(blob.folder + blob.name, len(blob.content), _EPOCH))
@@ -123,7 +123,7 @@ class Archive:
             return
         # The hub was reset and reuses sequence numbers: the name belongs to other events.
         name = blob.folder + build_batch_name_after_hub_reset(blob.name, blob.summary.first_enqueued)
-        await self._store.create(name, blob.content)
+        await self._store.create_if_missing(name, blob.content)
 
 
 def _build_blobs(events: Sequence[HubEvent]) -> Iterator[_NewBlob]:
@@ -265,12 +265,14 @@ def _merge_files(hour: ArchiveHour, files: list[Path], target: Path) -> None:
     engine = open_engine(target.parent)
     try:
         can_sort = long_texts.can_sort_in_memory(hour.rows, hour.longest_row_size)
-        (_merge_short_rows if can_sort else _merge_long_rows)(engine, hour, files, target, summary)
+        (_merge_rows_with_short_texts if can_sort else _merge_rows_with_long_texts)(
+            engine, hour, files, target, summary
+        )
     finally:
         engine.close()
 
 
-def _merge_short_rows(
+def _merge_rows_with_short_texts(
     engine: "duckdb.DuckDBPyConnection", hour: ArchiveHour, files: list[Path], target: Path, summary: BlobSummary
 ) -> None:
     """Merge the files of an hour whose rows, including their texts, DuckDB can sort in memory."""
@@ -282,7 +284,7 @@ def _merge_short_rows(
     engine.execute(f"COPY ({query}) TO {quote_text(str(target))} ({options}, {metadata})")
 
 
-def _merge_long_rows(
+def _merge_rows_with_long_texts(
     engine: "duckdb.DuckDBPyConnection", hour: ArchiveHour, files: list[Path], target: Path, summary: BlobSummary
 ) -> None:
     """Merge the files of an hour whose rows contain texts that are too long for DuckDB to sort the rows in memory.
@@ -293,7 +295,7 @@ def _merge_long_rows(
     with long_texts.LongTextSpill(engine, target.parent, LONG, columns_in_table) as spill:
         for file in files:
             spill.add_blob(file, hour.longest_row_size)
-        columns = [*columns_in_table, *long_texts.list_reference_columns(LONG)]
+        columns = [*columns_in_table, *long_texts.list_text_reference_columns(LONG)]
         rows_query = build_rows_query(long_texts.TABLE, columns, overlapping=hour.can_have_duplicate_rows)
         query = f"{rows_query} ORDER BY {ROW_ORDER}"
         with open_parquet_writer(target, replace(summary, longest=spill.longest)) as blob:

@@ -75,7 +75,7 @@ def build_rows_with_ids_query(files: Sequence[Path], table: str) -> str:
     )
 
 
-def build_exclusion_query(query: str, table: str) -> str:
+def build_query_excluding_listed_rows(query: str, table: str) -> str:
     """Build an SQL query that returns the rows of another query except those that a table lists.
 
     The table identifies the excluded rows by partition, sequence number and enqueued time.

@@ -13,7 +13,7 @@ from shared.cold_data.names import (
     sequence_range_from_name,
 )
 from shared.cold_data.ports import Blob, BlobStore
-from shared.cold_data.tables import BlobSummary, parse_summary, read_footer_size
+from shared.cold_data.tables import BlobSummary, parse_summary_from_blob_end, read_footer_size
 from shared.errors import Kind, WorkspaceError
 
 FOOTER_BYTES = 64 * 1024
@@ -80,7 +80,7 @@ class ArchiveHour:
     @property
     def can_have_duplicate_rows(self) -> bool:
         """True if a row can occur in more than one blob."""
-        return len(self.live) > 1 and not _have_disjoint_rows(each.name for each in self.live)
+        return len(self.live) > 1 and not _is_each_row_in_one_blob(each.name for each in self.live)
 
 
 async def list_hours(store: BlobStore, connection: str, start: datetime, end: datetime) -> list[ArchiveHour]:
@@ -150,10 +150,10 @@ async def read_summary(store: BlobStore, blob: Blob) -> BlobSummary:
     end = await store.read_end(blob.name, FOOTER_BYTES)
     if read_footer_size(end) > len(end):
         end = await store.read_end(blob.name, read_footer_size(end))
-    return parse_summary(end, blob.size)
+    return parse_summary_from_blob_end(end, blob.size)
 
 
-def _have_disjoint_rows(names: Iterable[str]) -> bool:
+def _is_each_row_in_one_blob(names: Iterable[str]) -> bool:
     """Return whether no row can be in two blobs: no blob is merged, and the sequence ranges do not overlap."""
     ends: dict[str, int] = {}
     for name in sorted(names):

@@ -57,7 +57,7 @@ def can_sort_in_memory(rows: int, longest_row_size: int | None) -> bool:
     return longest_row_size <= MAX_SORTED_ROW_BYTES or rows * longest_row_size <= MAX_SORTED_BYTES
 
 
-def list_reference_columns(spilled_columns: Sequence[str]) -> list[str]:
+def list_text_reference_columns(spilled_columns: Sequence[str]) -> list[str]:
     """Return the columns that refer to spilled texts: the offset in the file, and the length of each text."""
     return ["place", *(f"{name}_length" for name in spilled_columns)]
 
@@ -168,7 +168,7 @@ class LongTextSpill:
         places = pc.add(offsets.cast(pa.int64())[:-1], self._size)
         self._size += self._file.write(memoryview(joined.buffers()[2])[: offsets[-1].as_py()])
         others = [rows.column(name) for name in self._others]
-        names = [*self._others, *list_reference_columns(self._spilled)]
+        names = [*self._others, *list_text_reference_columns(self._spilled)]
         return pa.RecordBatch.from_arrays([*others, places, *sizes], names=names)
 
     def _insert_pending_rows(self) -> None:
@@ -205,7 +205,9 @@ class LongTextSpill:
 
         found = self._read_texts(batch.column("place").to_pylist(), self._measure_row_sizes(batch))
         columns = {
-            name: batch.column(name) for name in batch.schema.names if name not in list_reference_columns(self._spilled)
+            name: batch.column(name)
+            for name in batch.schema.names
+            if name not in list_text_reference_columns(self._spilled)
         }
         begins = [0] * batch.num_rows
         for name in self._spilled:

@@ -33,10 +33,10 @@ class ObservedBlobs:
         self._store = store
         self._container = container
 
-    async def create(self, name: str, content: bytes) -> bool:
+    async def create_if_missing(self, name: str, content: bytes) -> bool:
         """Store a blob, with a trace span."""
         with self._open_span("create"):
-            return await self._store.create(name, content)
+            return await self._store.create_if_missing(name, content)
 
     async def upload(self, name: str, source: Path) -> None:
         """Upload a file, with a trace span."""

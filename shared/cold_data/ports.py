@@ -40,7 +40,7 @@ class BlobStore(Protocol):
     Every method raises WorkspaceError UNAVAILABLE ``BLOB_STORE_UNAVAILABLE`` when the store does not respond.
     """
 
-    async def create(self, name: str, content: bytes) -> bool:
+    async def create_if_missing(self, name: str, content: bytes) -> bool:
         """Store a blob unless a blob with this name exists; return whether the blob was stored."""
         ...
 

@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Any
 from shared.cold_data import long_texts
 from shared.cold_data.engine import (
     ROW_ORDER,
-    build_exclusion_query,
     build_parquet_source,
+    build_query_excluding_listed_rows,
     build_repeated_ids_query,
     build_rows_query,
     build_rows_with_ids_query,
@@ -208,7 +208,7 @@ class _FetchedHour:
     hour: ArchiveHour
     files: tuple[Path, ...]
 
-    def must_be_sorted(self, *, copies: bool) -> bool:
+    def is_sorting_required(self, *, copies: bool) -> bool:
         """Return whether a query for the hour must sort its rows.
 
         Args:
@@ -305,11 +305,13 @@ class _RangeReader:
         if not fetched_hour.files:
             return
         hour = fetched_hour.hour
-        if fetched_hour.must_be_sorted(copies=copies):
+        if fetched_hour.is_sorting_required(copies=copies):
             reads_texts = long_texts.can_sort_in_memory(hour.rows, hour.longest_row_size)
         else:
             reads_texts = long_texts.can_stream_in_memory(hour.longest_row_size)
-        rows = (self._read_short_rows if reads_texts else self._read_long_rows)(fetched_hour, copies=copies)
+        rows = (self._read_rows_with_short_texts if reads_texts else self._read_rows_with_long_texts)(
+            fetched_hour, copies=copies
+        )
         try:
             while (batch := await self._runtime.run_in_thread(next, rows, None)) is not None:
                 yield batch
@@ -318,7 +320,7 @@ class _RangeReader:
             with contextlib.suppress(ValueError):
                 rows.close()
 
-    def _read_short_rows(self, fetched_hour: _FetchedHour, *, copies: bool) -> "Generator[pa.RecordBatch]":
+    def _read_rows_with_short_texts(self, fetched_hour: _FetchedHour, *, copies: bool) -> "Generator[pa.RecordBatch]":
         """Yield the rows of an hour whose texts are so short that DuckDB can read and, if necessary, sort the rows.
 
         ``copies`` is True if the table of duplicates has rows, which are then excluded.
@@ -329,7 +331,7 @@ class _RangeReader:
         most = BATCH_BYTES // max(1, fetched_hour.hour.longest_row_size or 0)
         yield from self._engine.sql(query).to_arrow_reader(min(BATCH_ROWS, most))
 
-    def _read_long_rows(self, fetched_hour: _FetchedHour, *, copies: bool) -> "Generator[pa.RecordBatch]":
+    def _read_rows_with_long_texts(self, fetched_hour: _FetchedHour, *, copies: bool) -> "Generator[pa.RecordBatch]":
         """Yield the rows of an hour whose texts are too long for DuckDB to read or sort the rows in memory.
 
         The long texts are written to a file, and DuckDB sorts short rows that refer to them. ``copies`` is True if the
@@ -339,7 +341,7 @@ class _RangeReader:
         with long_texts.LongTextSpill(self._engine, self._folder, spilled, _SHORT_COLUMNS) as spill:
             for file in fetched_hour.files:
                 spill.add_blob(file, fetched_hour.hour.longest_row_size)
-            references = long_texts.list_reference_columns(spilled)
+            references = long_texts.list_text_reference_columns(spilled)
             yield from spill.read_rows(
                 self._build_hour_query(
                     fetched_hour, long_texts.TABLE, [*_SHORT_COLUMNS, *references], references, copies=copies
@@ -360,10 +362,10 @@ class _RangeReader:
         """
         rows = build_rows_query(source, columns, overlapping=fetched_hour.hour.can_have_duplicate_rows)
         if copies:
-            rows = build_exclusion_query(rows, TABLE)
+            rows = build_query_excluding_listed_rows(rows, TABLE)
         wanted = ", ".join([*(f'{name} AS "{shown}"' for name, shown in _NAMES.items()), *texts])
         query = f"SELECT {wanted} FROM ({rows}) WHERE {self._build_range_condition(fetched_hour.hour.hour)}"  # noqa: S608  constant names
-        return f"{query} ORDER BY {ROW_ORDER}" if fetched_hour.must_be_sorted(copies=copies) else query
+        return f"{query} ORDER BY {ROW_ORDER}" if fetched_hour.is_sorting_required(copies=copies) else query
 
     def _build_range_condition(self, hour: datetime) -> str:
         """Return an SQL condition for the rows of an hour that lie in the requested time range."""

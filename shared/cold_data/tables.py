@@ -125,7 +125,7 @@ def split_row_groups(rows: Any) -> Iterator[Any]:
         yield rows
 
 
-def parse_summary(end: bytes, size: int) -> BlobSummary:
+def parse_summary_from_blob_end(end: bytes, size: int) -> BlobSummary:
     """Parse the summary from the footer of an archive blob.
 
     Args:
@@ -156,11 +156,15 @@ def build_archive_schema() -> Any:
     """Build the Arrow schema of the columns in archive files."""
     import pyarrow as pa  # noqa: PLC0415  loading it takes long
 
-    types = {"timestamp": _build_instant_type(), "enqueued_at": _build_instant_type(), "sequence": pa.int64()}
+    types = {
+        "timestamp": _build_arrow_timestamp_type(),
+        "enqueued_at": _build_arrow_timestamp_type(),
+        "sequence": pa.int64(),
+    }
     return pa.schema([pa.field(name, types.get(name, pa.string()), nullable=False) for name in COLUMNS])
 
 
-def _build_instant_type() -> Any:
+def _build_arrow_timestamp_type() -> Any:
     import pyarrow as pa  # noqa: PLC0415  loading it takes long
 
     return pa.timestamp("us", "UTC")
@@ -179,20 +183,20 @@ def _build_columns(received: Sequence[ReceivedImpulse]) -> Iterator[Any]:
     message_ids, microseconds, device_ids, payloads, headers, surfaces, connections = zip(*impulses, strict=True)
     _, partitions, sequence_numbers, enqueued_times, *_ = zip(*events, strict=True)
     yield _to_instant_array(microseconds)
-    yield to_text_array(_encode_texts(connections))
-    yield to_text_array(_encode_texts(device_ids))
-    yield to_text_array(_encode_texts(message_ids))
+    yield to_text_array(_encode_texts_as_utf8(connections))
+    yield to_text_array(_encode_texts_as_utf8(device_ids))
+    yield to_text_array(_encode_texts_as_utf8(message_ids))
     yield to_text_array(payloads)
     yield to_text_array(headers)
     yield to_text_array(surfaces)
-    yield to_text_array(_encode_texts(partitions))
+    yield to_text_array(_encode_texts_as_utf8(partitions))
     yield _to_int64_array(sequence_numbers)
     # Many events of a batch have the same enqueued time.
     converted = {instant: to_microseconds(instant) for instant in set(enqueued_times)}
     yield _to_instant_array([converted[instant] for instant in enqueued_times])
 
 
-def _encode_texts(texts: Sequence[str]) -> list[bytes]:
+def _encode_texts_as_utf8(texts: Sequence[str]) -> list[bytes]:
     return list(map(str.encode, texts))
 
 
@@ -205,7 +209,7 @@ def to_text_array(values: Sequence[bytes]) -> Any:
 
 
 def _to_instant_array(microseconds: Sequence[int]) -> Any:
-    return _to_int64_array(microseconds).view(_build_instant_type())
+    return _to_int64_array(microseconds).view(_build_arrow_timestamp_type())
 
 
 def _to_int64_array(values: Sequence[int]) -> Any:

@@ -97,7 +97,7 @@ async def _run_with_stores(options: argparse.Namespace, services: Callable[[], A
             return REFUSED
     running = services()
     try:
-        await _check_approvers(loaded, running)
+        await _check_approvers_have_right(loaded, running)
         if options.verb == "diff":
             _print_plan(await running.provenance.catalog_service.plan(document), sys.stdout)
         else:
@@ -142,7 +142,7 @@ async def _apply_document(document: Any, options: argparse.Namespace, services: 
         print(issued.api_key)
 
 
-async def _check_approvers(loaded: "LoadedDocument", services: Any) -> None:
+async def _check_approvers_have_right(loaded: "LoadedDocument", services: Any) -> None:
     """Check that every new approval in a workspace document was given by a person with the right to approve.
 
     Raises:

@@ -19,7 +19,7 @@ from shared.data_stores.errors import build_container_exists_error
 from shared.data_stores.models import AccountContainer, DatabaseAddress
 from shared.data_stores.ports import ContainerStore
 from shared.data_stores.tables import build_database_not_found_error
-from shared.errors import Kind, ValidationErrors, WorkspaceError, invalid
+from shared.errors import Kind, ValidationErrors, WorkspaceError, build_invalid_field_error
 from shared.observability import logs
 
 NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{1,254}")
@@ -99,7 +99,7 @@ class Containers:
                 ``CONTAINER_EXISTS``.
         """
         faults = ValidationErrors()
-        check_container(faults, container.name, container.partition_key_path, container.data_class)
+        check_new_container(faults, container.name, container.partition_key_path, container.data_class)
         faults.raise_all()
         owned = await self._get_database(database)
         place = _get_database_address(owned)
@@ -112,16 +112,18 @@ class Containers:
                 raise build_container_exists_error()
             return [ItemChange(ItemKind.CONTAINER, key, None, definition)]
 
-        await self._changes.change(build_creation_changes, caller.member_id)
+        await self._changes.commit_api_changes(build_creation_changes, caller.member_id)
         created = AccountContainer(container.name, container.partition_key_path)
         try:
             await self._account.create_container(place, created)
         except WorkspaceError:
-            await self._try_remove_record(caller, key)
+            await self._try_remove_record_after_failed_creation(caller, key)
             raise
         return _to_summary(container.name, created, container)
 
-    async def delete(self, caller: Principal, database: str, name: str, condition: Condition = UNCONDITIONAL) -> None:
+    async def delete_record(
+        self, caller: Principal, database: str, name: str, condition: Condition = UNCONDITIONAL
+    ) -> None:
         """Remove the catalog record of a container that no longer exists in the Cosmos DB account.
 
         Raises:
@@ -132,10 +134,14 @@ class Containers:
         owned = await self._get_database(database)
         declared = name in owned.containers
         if await self._account.find_container(_get_database_address(owned), name) is not None:
-            raise _build_provisioned_error(owned, name) if declared else _build_not_declared_error(owned, name)
+            raise (
+                _build_container_still_exists_error(owned, name)
+                if declared
+                else _build_container_without_record_error(owned, name)
+            )
         await self._remove_record(caller, build_container_key(database, name), condition)
 
-    async def _try_remove_record(self, caller: Principal, key: str) -> None:
+    async def _try_remove_record_after_failed_creation(self, caller: Principal, key: str) -> None:
         try:
             await self._remove_record(caller, key)
         except WorkspaceError:
@@ -151,7 +157,7 @@ class Containers:
             condition.check_write_allowed(compute_definition_etag(records[0].definition))
             return [ItemChange(ItemKind.CONTAINER, key, records[0].definition, None)]
 
-        await self._changes.change(build_removal_changes, caller.member_id)
+        await self._changes.commit_api_changes(build_removal_changes, caller.member_id)
 
     async def _get_database(self, lookup: str) -> OwnedDatabase:
         catalog = await self._catalog()
@@ -182,19 +188,19 @@ def _to_summary(name: str, container: AccountContainer | None, record: Container
     )
 
 
-def check_container(faults: ValidationErrors, name: str, partition_key_path: str, data_class: DataClass) -> None:
+def check_new_container(faults: ValidationErrors, name: str, partition_key_path: str, data_class: DataClass) -> None:
     """Check name, partition key path and data class of a new container; add violations to ``faults``.
 
     The data class ``evidence`` is rejected with ``DATA_CLASS_REFUSED`` and a ``reason``.
     """
     if faults.has_valid_fields("name") and not NAME.fullmatch(name):
         rule = "must be 2 to 255 letters, digits, _ and -, beginning with a letter or digit"
-        faults.add(invalid("name", rule))
+        faults.add(build_invalid_field_error("name", rule))
     if faults.has_valid_fields("partitionKeyPath") and not PATH.fullmatch(partition_key_path):
         rule = "must be a path such as /line or /plant/line, of letters, digits, _, . and -"
-        faults.add(invalid("partitionKeyPath", rule))
+        faults.add(build_invalid_field_error("partitionKeyPath", rule))
     if faults.has_valid_fields("dataClass") and data_class is DataClass.EVIDENCE:
-        faults.add(_build_evidence_error())
+        faults.add(_build_evidence_class_refused_error())
 
 
 def check_data_class_change(
@@ -208,7 +214,7 @@ def check_data_class_change(
         data_class: the requested class; None keeps the class.
     """
     if is_change_to_evidence_class(before, data_class):
-        faults.add(_build_evidence_error())
+        faults.add(_build_evidence_class_refused_error())
 
 
 def apply_container_change(change: ContainerChange, before: Mapping[str, Any] | None) -> Container:
@@ -238,7 +244,7 @@ def build_container_not_found_error() -> WorkspaceError:
     return WorkspaceError(Kind.NOT_FOUND, "CONTAINER_NOT_FOUND", detail)
 
 
-def _build_evidence_error() -> WorkspaceError:
+def _build_evidence_class_refused_error() -> WorkspaceError:
     return WorkspaceError(
         Kind.INVALID,
         DATA_CLASS_REFUSED,
@@ -248,7 +254,7 @@ def _build_evidence_error() -> WorkspaceError:
     )
 
 
-def _build_provisioned_error(owned: OwnedDatabase, name: str) -> WorkspaceError:
+def _build_container_still_exists_error(owned: OwnedDatabase, name: str) -> WorkspaceError:
     detail = (
         f"Container {name} exists in database {owned.database.lookup} of store {owned.store}. Delete it in the Azure "
         "portal (the account's Data Explorer) first, then its record here."
@@ -256,7 +262,7 @@ def _build_provisioned_error(owned: OwnedDatabase, name: str) -> WorkspaceError:
     return WorkspaceError(Kind.CONFLICT, "CONTAINER_PROVISIONED", detail)
 
 
-def _build_not_declared_error(owned: OwnedDatabase, name: str) -> WorkspaceError:
+def _build_container_without_record_error(owned: OwnedDatabase, name: str) -> WorkspaceError:
     detail = (
         f"Container {name} exists in database {owned.database.lookup} of store {owned.store}, but the workspace has no "
         "record of it to remove. Delete it in the Azure portal (the account's Data Explorer)."

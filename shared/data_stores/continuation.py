@@ -12,7 +12,7 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 from shared.data_stores.models import PartitionValue, Table
 from shared.data_stores.partition_keys import format_partition_key
-from shared.errors import Kind, WorkspaceError, invalid
+from shared.errors import Kind, WorkspaceError, build_invalid_field_error
 
 FIELD: Final = "continuationToken"
 _SIGNATURE_BYTES: Final = 16
@@ -103,4 +103,4 @@ def _decode_token(token: str) -> bytes:
 
 
 def _build_invalid_token_error() -> Exception:
-    return invalid(FIELD, "does not belong to this list; send the token of the previous page")
+    return build_invalid_field_error(FIELD, "does not belong to this list; send the token of the previous page")

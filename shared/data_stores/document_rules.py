@@ -8,7 +8,14 @@ from typing import Any, Final
 import orjson
 
 from shared.data_stores.models import DocumentKey, PartitionValue
-from shared.errors import MAX_LISTED, FieldError, Kind, WorkspaceError, build_invalid_fields_error, invalid
+from shared.errors import (
+    MAX_LISTED,
+    FieldError,
+    Kind,
+    WorkspaceError,
+    build_invalid_field_error,
+    build_invalid_fields_error,
+)
 from shared.runtime import Runtime
 
 MAX_ID_BYTES: Final = 1023
@@ -44,7 +51,7 @@ def require_document_id(document_id: Any, field: str) -> str:
         WorkspaceError: INVALID naming the field.
     """
     if rule := _find_id_error(document_id):
-        raise invalid(field, rule)
+        raise build_invalid_field_error(field, rule)
     valid_id: str = document_id
     return valid_id
 
@@ -81,7 +88,7 @@ def build_document(body: dict[str, Any], runtime: Runtime) -> dict[str, Any]:
     return document
 
 
-def serialise_draft(document: dict[str, Any], partition: PartitionValue) -> DocumentDraft:
+def serialise_document_draft(document: dict[str, Any], partition: PartitionValue) -> DocumentDraft:
     """Serialise a validated document, check its size, and combine it with its partition key.
 
     Raises:

@@ -7,13 +7,18 @@ from typing import Any
 from shared.catalog.models import Verb
 from shared.conditional_requests import Condition
 from shared.data_stores.continuation import ContinuationTokens
-from shared.data_stores.document_rules import DocumentDraft, build_document, require_document_id, serialise_draft
+from shared.data_stores.document_rules import (
+    DocumentDraft,
+    build_document,
+    require_document_id,
+    serialise_document_draft,
+)
 from shared.data_stores.errors import build_document_not_found_error
 from shared.data_stores.models import MISSING, DocumentKey, Missing, PartitionValue, StoredDocument, Table
 from shared.data_stores.partition_keys import ID_PATH, format_partition_key, read_partition_key
 from shared.data_stores.ports import DocumentStore
 from shared.data_stores.tables import ExposedTable, TableAddress, TableFinder
-from shared.errors import invalid
+from shared.errors import build_invalid_field_error
 from shared.runtime import SYSTEM_RUNTIME, Runtime
 
 
@@ -123,7 +128,9 @@ class Documents:
             WorkspaceError: INVALID naming invalid properties; TOO_LARGE ``DOCUMENT_TOO_LARGE``; CONFLICT
                 ``DOCUMENT_EXISTS``.
         """
-        document, draft = await self._runtime.run_in_thread_if_large(size, _prepare_draft, self._runtime, body)
+        document, draft = await self._runtime.run_in_thread_if_large(
+            size, _build_document_and_draft, self._runtime, body
+        )
         found = await self._tables.require_exposed_table(address, Verb.CREATE)
         partition = read_partition_key(document, found.partition_key_path)
         if isinstance(partition, Missing):
@@ -154,14 +161,14 @@ class Documents:
         """
         require_document_id(document_id, "documentId")
         document, draft = await self._runtime.run_in_thread_if_large(
-            size, _prepare_draft, self._runtime, {"id": document_id, **body}, document_id
+            size, _build_document_and_draft, self._runtime, {"id": document_id, **body}, document_id
         )
         found = await self._tables.require_exposed_table(address, Verb.REPLACE)
-        written = _build_replacement_draft(
+        written = _check_partition_and_build_draft(
             found, draft, read_partition_key(document, found.partition_key_path), partition
         )
         found.require_document_access()
-        etag = await self._find_required_etag(found.table, written.key, condition)
+        etag = await self._find_etag_for_conditional_write(found.table, written.key, condition)
         return StoredDocument(written.text, await self._store.replace(found.table, written.key, written.text, etag))
 
     async def delete(
@@ -175,10 +182,12 @@ class Documents:
         require_document_id(document_id, "documentId")
         found = await self._tables.require_exposed_table(address, Verb.DELETE)
         key = _build_document_key(found, document_id, partition)
-        etag = await self._find_required_etag(found.table, key, condition)
+        etag = await self._find_etag_for_conditional_write(found.table, key, condition)
         await self._store.delete(found.table, key, etag)
 
-    async def _find_required_etag(self, table: Table, key: DocumentKey, condition: Condition) -> str | None:
+    async def _find_etag_for_conditional_write(
+        self, table: Table, key: DocumentKey, condition: Condition
+    ) -> str | None:
         """Return the ETag of the only version that a conditional write may replace.
 
         Return None if the write may replace any version.
@@ -196,13 +205,13 @@ class Documents:
         return stored
 
 
-def _prepare_draft(
+def _build_document_and_draft(
     runtime: Runtime, body: dict[str, Any], document_id: str | None = None
 ) -> tuple[dict[str, Any], DocumentDraft]:
     document = build_document(body, runtime)
     if document_id is not None and document["id"] != document_id:
-        raise invalid("id", "differs from the document id in the URL")
-    return document, serialise_draft(document, MISSING)
+        raise build_invalid_field_error("id", "differs from the document id in the URL")
+    return document, serialise_document_draft(document, MISSING)
 
 
 def _build_document_key(exposed: ExposedTable, document_id: str, partition: PartitionValue) -> DocumentKey:
@@ -214,21 +223,23 @@ def _build_document_key(exposed: ExposedTable, document_id: str, partition: Part
     return DocumentKey(document_id, partition)
 
 
-def _build_replacement_draft(
+def _check_partition_and_build_draft(
     exposed: ExposedTable, draft: DocumentDraft, body_partition: PartitionValue, query_partition: PartitionValue
 ) -> DocumentDraft:
     field = exposed.partition_key_path[1:].replace("/", ".")
     if isinstance(body_partition, Missing):
         if isinstance(query_partition, Missing):
             raise _build_missing_partition_key_error(exposed.partition_key_path)
-        raise invalid(field, "is missing; the partition key of a document cannot change")
+        raise build_invalid_field_error(field, "is missing; the partition key of a document cannot change")
     if not isinstance(query_partition, Missing) and format_partition_key(query_partition) != format_partition_key(
         body_partition
     ):
-        raise invalid(field, "differs from partitionKey; the partition key of a document cannot change")
+        raise build_invalid_field_error(
+            field, "differs from partitionKey; the partition key of a document cannot change"
+        )
     return DocumentDraft(DocumentKey(draft.key.id, body_partition), draft.text)
 
 
 def _build_missing_partition_key_error(path: str) -> Exception:
     rule = f"is required; the table is partitioned on {path}"
-    return invalid("partitionKey", rule, code="PARTITION_KEY_REQUIRED")
+    return build_invalid_field_error("partitionKey", rule, code="PARTITION_KEY_REQUIRED")

@@ -13,7 +13,7 @@ def build_document_exists_error() -> WorkspaceError:
     return WorkspaceError(Kind.CONFLICT, "DOCUMENT_EXISTS", "A document with this id and partition key already exists.")
 
 
-def build_unique_key_error() -> WorkspaceError:
+def build_unique_key_conflict_error() -> WorkspaceError:
     """Build the error for a document with the same values in a unique key of the container as another document."""
     detail = "Another document of this partition has the same values in a unique key of the container."
     return WorkspaceError(Kind.CONFLICT, "UNIQUE_KEY_CONFLICT", detail)
@@ -65,7 +65,7 @@ def build_store_unavailable_error() -> WorkspaceError:
     return WorkspaceError(Kind.UNAVAILABLE, "DATA_STORE_UNAVAILABLE", detail)
 
 
-def build_outcome_unknown_error() -> WorkspaceError:
+def build_write_outcome_unknown_error() -> WorkspaceError:
     """Build the error for a write of a document whose result could not be determined."""
     detail = "It is unknown whether the document was written; read it before you write it again."
     return WorkspaceError(Kind.UNAVAILABLE, "DOCUMENT_OUTCOME_UNKNOWN", detail)

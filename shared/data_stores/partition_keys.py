@@ -7,7 +7,7 @@ import orjson
 
 from shared.data_stores.document_rules import LARGEST_WHOLE
 from shared.data_stores.models import MISSING, Missing, PartitionValue
-from shared.errors import invalid
+from shared.errors import build_invalid_field_error
 
 MAX_VALUE_BYTES: Final = 2048
 """Maximum size of a partition key text in bytes; a limit of Cosmos DB."""
@@ -40,11 +40,11 @@ def validate_partition_key(value: Any, field: str) -> PartitionValue:
         WorkspaceError: INVALID naming the field.
     """
     if isinstance(value, dict | list):
-        raise invalid(field, "the partition key must be a text, a number, true, false or null")
+        raise build_invalid_field_error(field, "the partition key must be a text, a number, true, false or null")
     if isinstance(value, str) and len(value.encode()) > MAX_VALUE_BYTES:
-        raise invalid(field, f"the partition key must have at most {MAX_VALUE_BYTES} bytes")
+        raise build_invalid_field_error(field, f"the partition key must have at most {MAX_VALUE_BYTES} bytes")
     if isinstance(value, int) and abs(value) > LARGEST_WHOLE:
-        raise invalid(
+        raise build_invalid_field_error(
             field, f"a whole number must be between -{LARGEST_WHOLE} and {LARGEST_WHOLE}; send larger ones as text"
         )
     result: PartitionValue = value

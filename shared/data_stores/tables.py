@@ -82,7 +82,7 @@ class TableFinder:
         if owned.store != address.store:
             detail = "The database belongs to a different data store than the path states."
             raise WorkspaceError(Kind.NOT_FOUND, "DATABASE_NOT_IN_STORE", detail)
-        record = await self._require_record(owned, address.table)
+        record = await self._require_container_record(owned, address.table)
         if not record.expose:
             raise _build_not_exposed_error()
         if verb not in record.expose:
@@ -92,7 +92,7 @@ class TableFinder:
         table = Table(DatabaseAddress(owned.store, owned.database.lookup), container)
         return ExposedTable(table, owned.database.access is DatabaseAccess.GRANTED)
 
-    async def _require_record(self, owned: OwnedDatabase, name: str) -> Container:
+    async def _require_container_record(self, owned: OwnedDatabase, name: str) -> Container:
         """Return the catalog record of a container, after a check that the container exists.
 
         The account is queried for the container unless the record states that it exists.

@@ -84,11 +84,11 @@ def write_csv(
     """
     with FlattenerPool() as flatteners:
         first = next(resize_batches(rows()), None)
-        leaves = known_paths if first is None else known_paths | flatteners.find_leaves(first)
+        leaves = known_paths if first is None else known_paths | flatteners.find_leaf_paths(first)
         check_column_count(leaves)
         files = _try_write_csv(flatteners, connection, rows, folder, leaves, max_file_bytes)
         if files is None:
-            for found in call_in_threads(flatteners.find_leaves, resize_batches(rows())):
+            for found in call_in_threads(flatteners.find_leaf_paths, resize_batches(rows())):
                 leaves |= found
                 check_column_count(leaves)
             files = _try_write_csv(flatteners, connection, rows, folder, leaves, max_file_bytes)
@@ -151,10 +151,10 @@ class FlattenerPool:
     def __exit__(self, *_: object) -> None:
         self._open.close()
 
-    def find_leaves(self, rows: pa.RecordBatch) -> frozenset[KeyPath]:
+    def find_leaf_paths(self, rows: pa.RecordBatch) -> frozenset[KeyPath]:
         """Return the paths of all leaves (values that are not objects with properties) in the payloads of rows."""
         with self.borrow_flattener() as flattener:
-            return flattener.find_leaves(rows.column("payload"))
+            return flattener.find_leaf_paths(rows.column("payload"))
 
     @contextmanager
     def borrow_flattener(self) -> Iterator[Flattener]:
@@ -195,7 +195,7 @@ def _try_write_csv(
 
     files = RollingFiles(folder, lambda file: _write_bytes(file, head), limit=max_file_bytes)
     try:
-        for encoded in call_in_threads(encode_batch, _split_by_cell_count(resize_batches(rows()), len(paths))):
+        for encoded in call_in_threads(encode_batch, _split_batches_by_cell_count(resize_batches(rows()), len(paths))):
             if encoded is None:
                 return None
             encoded.append_to(files)
@@ -204,7 +204,7 @@ def _try_write_csv(
         files.close_after_failure()
 
 
-def _split_by_cell_count(batches: Iterator[pa.RecordBatch], column_count: int) -> Iterator[pa.RecordBatch]:
+def _split_batches_by_cell_count(batches: Iterator[pa.RecordBatch], column_count: int) -> Iterator[pa.RecordBatch]:
     rows = max(1, CSV_CELLS_PER_BATCH // max(1, column_count))
     for batch in batches:
         for first in range(0, batch.num_rows, rows):

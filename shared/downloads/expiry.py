@@ -52,14 +52,14 @@ class DownloadExpiry:
         at = self._runtime.now()
         expired = await self._jobs.list_expired_jobs(at)
         for job_id in expired:
-            job = await self._fail_unfinished_import(job_id, await self._jobs.get(job_id))
+            job = await self._fail_unfinished_import(job_id, await self._jobs.find_job(job_id))
             if job is not None and job.partly_stored_step_number is not None and at < job.expires_at + ORPHAN_AGE:
                 await remove_files_of_ended_job(self._blobs, job)
                 continue
             await remove_job_files(self._blobs, job_id)
             if job is not None:
                 await _remove_upload(self._blobs, job)
-                await self._quota.release_job(job.owner, job_id)
+                await self._quota.release_job_and_bytes(job.owner, job_id)
             await self._jobs.delete(job_id)
         await _remove_blobs(self._blobs, "", written_before=at - ORPHAN_AGE)
         await self._runtime.run_in_thread(remove_abandoned_scratch_folders, self._scratch, at - ORPHAN_AGE)
@@ -114,7 +114,7 @@ async def remove_files_except_result(blobs: BlobStore, jobs: JobStore, job_id: s
     Durable Functions can run a step in two processes at the same time. The slower process must not delete the result of
     the faster process.
     """
-    job = await jobs.get(job_id)
+    job = await jobs.find_job(job_id)
     files = job.list_files() if job is not None and job.status is JobStatus.COMPLETED else []
     results = {file.blob for _, file in files}
     await _remove_blobs(blobs, build_job_blob_prefix(job_id), is_kept=results.__contains__)

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from shared.errors import Kind, WorkspaceError
-from shared.telemetry.json_text import parse, serialise
+from shared.telemetry.json_text import parse_lossless_json, serialise_lossless_json
 
 MAX_LEAVES: Final = 5_000
 MAX_DEPTH: Final = 32
@@ -74,7 +74,7 @@ class Flattener:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self._engine.close()
 
-    def find_leaves(self, payloads: pa.Array) -> frozenset[KeyPath]:
+    def find_leaf_paths(self, payloads: pa.Array) -> frozenset[KeyPath]:
         """Return the paths of all leaves that occur in any of the payloads.
 
         Raises:
@@ -83,12 +83,12 @@ class Flattener:
         found: set[KeyPath] = set()
         objects: set[KeyPath] = {ROOT}
         for _ in range(MAX_DEPTH):
-            inside = self._list_child_paths(payloads, sorted(objects))
+            inside = self._find_child_paths(payloads, sorted(objects))
             if not inside:
                 return frozenset(found)
             if len(inside) > MAX_ENGINE_PATHS:
-                return find_leaves_one_by_one(payloads)
-            leaves, objects = self._classify_paths(payloads, sorted(inside))
+                return find_leaf_paths_one_by_one(payloads)
+            leaves, objects = self._split_paths_into_leaves_and_objects(payloads, sorted(inside))
             found |= leaves
             check_column_count(found | objects)
         return frozenset(found | objects)
@@ -109,12 +109,12 @@ class Flattener:
             return extract_values_one_by_one(payloads, paths)
         values = self._extract_texts(payloads, paths)
         # The root object has no key.
-        doubtful = _select_payloads_to_check(payloads, values, len(known) + len(objects) - 1)
+        doubtful = _select_payloads_with_possibly_unknown_keys(payloads, values, len(known) + len(objects) - 1)
         if len(doubtful) and not self._has_only_known_keys(doubtful, known, objects):
             return None
         # Either an object in position of a scalar, or a string that looks like an object.
         braced = pc.any(pc.starts_with(values.flatten(), "{")).as_py()
-        return values if not braced or self.find_leaves(payloads) <= known else None
+        return values if not braced or self.find_leaf_paths(payloads) <= known else None
 
     def _has_only_known_keys(self, payloads: pa.Array, paths: frozenset[KeyPath], objects: set[KeyPath]) -> bool:
         in_order = sorted(objects)
@@ -126,7 +126,7 @@ class Flattener:
                     return False
         return True
 
-    def _list_child_paths(self, payloads: pa.Array, objects: Sequence[KeyPath]) -> set[KeyPath]:
+    def _find_child_paths(self, payloads: pa.Array, objects: Sequence[KeyPath]) -> set[KeyPath]:
         rows = self._query_distinct_values(payloads, "json_keys(payload, $1)", objects)
         return {
             member
@@ -135,7 +135,9 @@ class Flattener:
             for member in _build_child_paths(path, keys)
         }
 
-    def _classify_paths(self, payloads: pa.Array, paths: Sequence[KeyPath]) -> tuple[set[KeyPath], set[KeyPath]]:
+    def _split_paths_into_leaves_and_objects(
+        self, payloads: pa.Array, paths: Sequence[KeyPath]
+    ) -> tuple[set[KeyPath], set[KeyPath]]:
         """Return the paths that are leaves in any payload, and the paths that are objects with properties."""
         leaves: set[KeyPath] = set()
         objects: set[KeyPath] = set()
@@ -148,12 +150,12 @@ class Flattener:
         return leaves, objects
 
     def _query_distinct_values(self, payloads: pa.Array, columns: str, paths: Sequence[KeyPath]) -> list[Any]:
-        self._engine.register("rows", _build_payload_table(payloads, renamed=_needs_key_renaming(paths)))
+        self._engine.register("rows", _build_payload_table(payloads, renamed=_has_keys_to_rename(paths)))
         addresses = [_to_engine_path(path) for path in paths]
         return self._engine.execute(f"SELECT DISTINCT {columns} FROM rows", [addresses]).fetchall()  # noqa: S608  ours
 
     def _extract_texts(self, payloads: pa.Array, paths: Sequence[KeyPath]) -> pa.Array:
-        renamed = _needs_key_renaming(paths)
+        renamed = _has_keys_to_rename(paths)
         self._engine.register("rows", _build_payload_table(payloads, renamed=renamed))
         query = "SELECT json_extract_string(payload, $1) AS texts FROM rows"
         addresses = [_to_engine_path(path) for path in paths]
@@ -162,7 +164,7 @@ class Flattener:
         return pa.ListArray.from_arrays(lists.offsets, _rename_keys(lists.values, _RESTORED)) if renamed else lists
 
 
-def _select_payloads_to_check(payloads: pa.Array, values: pa.Array, key_count: int) -> pa.Array:
+def _select_payloads_with_possibly_unknown_keys(payloads: pa.Array, values: pa.Array, key_count: int) -> pa.Array:
     """Return the payloads that may have an unknown key.
 
     The function counts keys, because listing the keys would take much longer. Each key ends with ``":``. If every known
@@ -180,22 +182,22 @@ def _select_payloads_to_check(payloads: pa.Array, values: pa.Array, key_count: i
     return payloads.filter(pc.not_equal(pc.count_substring(payloads, '":'), key_count))
 
 
-def _needs_key_renaming(paths: Iterable[KeyPath]) -> bool:
+def _has_keys_to_rename(paths: Iterable[KeyPath]) -> bool:
     return any(key in _UNADDRESSABLE for path in paths for key in path)
 
 
 def _build_payload_table(payloads: pa.Array, *, renamed: bool) -> pa.Table:
     texts = _rename_keys(payloads, _UNADDRESSABLE) if renamed else payloads
-    return pa.table({"payload": pa.chunked_array(_split_chunks(texts), pa.string())})
+    return pa.table({"payload": pa.chunked_array(_split_texts_into_chunks(texts), pa.string())})
 
 
-def _split_chunks(texts: pa.Array) -> Iterator[pa.Array]:
+def _split_texts_into_chunks(texts: pa.Array) -> Iterator[pa.Array]:
     if len(texts) < 2 or texts.nbytes <= ENGINE_CHUNK_BYTES:  # noqa: PLR2004  one text cannot be halved
         yield texts
         return
     middle = len(texts) // 2
-    yield from _split_chunks(texts.slice(0, middle))
-    yield from _split_chunks(texts.slice(middle))
+    yield from _split_texts_into_chunks(texts.slice(0, middle))
+    yield from _split_texts_into_chunks(texts.slice(middle))
 
 
 def _rename_keys(texts: pa.Array, names: Mapping[str, str]) -> pa.Array:
@@ -215,8 +217,8 @@ def _to_engine_path(path: KeyPath) -> str:
     return "$" + "".join(f'."{key}"' for key in keys)
 
 
-def find_leaves_one_by_one(payloads: pa.Array) -> frozenset[KeyPath]:
-    """Return the same paths as :meth:`Flattener.find_leaves`, but parse the payloads one by one in Python.
+def find_leaf_paths_one_by_one(payloads: pa.Array) -> frozenset[KeyPath]:
+    """Return the same paths as :meth:`Flattener.find_leaf_paths`, but parse the payloads one by one in Python.
 
     Raises:
         WorkspaceError: UNPROCESSABLE ``DOWNLOAD_TOO_WIDE``.
@@ -254,15 +256,15 @@ def extract_values_one_by_one(payloads: pa.Array, paths: Sequence[KeyPath]) -> p
 def _iterate_leaf_values(payloads: pa.Array) -> Iterator[Mapping[KeyPath, Any]]:
     for payload in payloads:
         members: dict[KeyPath, Any] = {}
-        _collect_leaves(parse(payload.as_buffer().to_pybytes()), (), members)
+        _collect_leaf_values(parse_lossless_json(payload.as_buffer().to_pybytes()), (), members)
         yield members
 
 
-def _collect_leaves(value: Mapping[str, Any], key_path: KeyPath, members: dict[KeyPath, Any]) -> None:
+def _collect_leaf_values(value: Mapping[str, Any], key_path: KeyPath, members: dict[KeyPath, Any]) -> None:
     for key, member in value.items():
         path = (*key_path, key)
         if member and isinstance(member, dict) and len(path) < MAX_DEPTH:
-            _collect_leaves(member, path, members)
+            _collect_leaf_values(member, path, members)
         else:
             members[path] = member
 
@@ -270,4 +272,4 @@ def _collect_leaves(value: Mapping[str, Any], key_path: KeyPath, members: dict[K
 def _to_cell_text(value: Any) -> str | None:
     if value is None or isinstance(value, str):
         return value
-    return str(value) if type(value) is int else serialise(value).decode()
+    return str(value) if type(value) is int else serialise_lossless_json(value).decode()

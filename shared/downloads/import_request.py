@@ -113,7 +113,7 @@ class ImportStep(BaseModel):
     rejected: int
 
 
-def mark_step_open(request: ImportRequest, step_number: int) -> ImportRequest:
+def mark_step_partly_stored(request: ImportRequest, step_number: int) -> ImportRequest:
     """Return an import whose ``open_step`` is the step; unchanged if the step is not the next one."""
     return request.model_copy(update={"open_step": step_number}) if request.steps == step_number else request
 

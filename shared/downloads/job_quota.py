@@ -92,7 +92,7 @@ class JobQuota:
         """Stop counting a completed job as unfinished; the bytes of its files count until the files are deleted."""
         await self._places.mark_inactive(job.owner, Purpose.JOBS, job.id)
 
-    async def release_job(self, owner: str, job_id: str) -> None:
+    async def release_job_and_bytes(self, owner: str, job_id: str) -> None:
         """Stop counting a job, and the bytes of its files, towards its owner's quota, because its files are deleted."""
         await self._places.delete_reservations(owner, Purpose.JOBS, [job_id])
 
@@ -117,9 +117,9 @@ class JobQuota:
         Mark the reservations of completed jobs as inactive; the bytes of their files still count.
         """
         for place in await self._places.list_reservations(owner, Purpose.JOBS):
-            job = await self._jobs.get(place.id)
+            job = await self._jobs.find_job(place.id)
             if self._is_reservation_obsolete(place, job):
-                await self.release_job(owner, place.id)
+                await self.release_job_and_bytes(owner, place.id)
             elif job is not None and place.active and job.status is JobStatus.COMPLETED:
                 await self.release_completed_job(job)
 

@@ -13,7 +13,7 @@ from shared.downloads.import_request import (
     ImportStep,
     UploadedFile,
     add_step_result,
-    mark_step_open,
+    mark_step_partly_stored,
 )
 from shared.errors import Kind, WorkspaceError
 
@@ -286,16 +286,16 @@ class Job(_JobRecord):
         request = self.import_request.model_copy(update={"started_at": at, "file": file, **replaced})
         return self.model_copy(update={"import_request": request, "expires_at": expires_at})
 
-    def mark_step_open(self, step_number: int) -> "Job":
+    def mark_step_partly_stored(self, step_number: int) -> "Job":
         """Return the job with ``open_step`` set to a step whose rows are being stored.
 
         Return the job unchanged if it has ended, or if the step is not the next one.
         """
         if self.import_request is None or not self.is_unfinished:
             return self
-        return self.model_copy(update={"import_request": mark_step_open(self.import_request, step_number)})
+        return self.model_copy(update={"import_request": mark_step_partly_stored(self.import_request, step_number)})
 
-    def mark_step_closed(self, step_number: int) -> "Job":
+    def mark_step_completely_stored(self, step_number: int) -> "Job":
         """Return the job with ``open_step`` cleared, because all rows of the step are stored; else unchanged."""
         if self.import_request is None or self.import_request.open_step != step_number:
             return self
@@ -304,11 +304,11 @@ class Job(_JobRecord):
     def add_import_step_result(self, step_number: int, step: ImportStep) -> "Job":
         """Return the job with the result of an import step, whose rows are stored completely.
 
-        If the job has ended, only :meth:`mark_step_closed` is applied. If the job has the result already, its
-        progress does not change.
+        If the job has ended, only :meth:`mark_step_completely_stored` is applied. If the job has the result already,
+        its progress does not change.
         """
         if self.import_request is None or not self.is_unfinished:
-            return self.mark_step_closed(step_number)
+            return self.mark_step_completely_stored(step_number)
         request = add_step_result(self.import_request, step_number, step)
         return self.model_copy(update={"status": JobStatus.RUNNING, "import_request": request})
 

@@ -21,7 +21,7 @@ class JobStore(Protocol):
         """Store a new background job."""
         ...
 
-    async def get(self, job_id: str) -> Job | None:
+    async def find_job(self, job_id: str) -> Job | None:
         """Return the background job with this id; None if it does not exist."""
         ...
 

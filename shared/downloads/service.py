@@ -172,7 +172,7 @@ class DownloadService:
             created_at=at,
             expires_at=at + self._lifetime,
         )
-        return await self._start_job(job, runner, repeatable=bool(job_id))
+        return await self._store_and_start_job(job, runner, repeatable=bool(job_id))
 
     async def start_bundle(
         self, owner: Principal, bundle: BundleRequest, runner: JobRunner, *, job_id: str = ""
@@ -190,10 +190,10 @@ class DownloadService:
             expires_at=at + self._lifetime,
             bundle=bundle,
         )
-        return await self._start_job(job, runner, repeatable=bool(job_id))
+        return await self._store_and_start_job(job, runner, repeatable=bool(job_id))
 
-    async def _start_job(self, job: Job, runner: JobRunner, *, repeatable: bool) -> Job:
-        if repeatable and (stored := await self._jobs.get(job.id)) is not None:
+    async def _store_and_start_job(self, job: Job, runner: JobRunner, *, repeatable: bool) -> Job:
+        if repeatable and (stored := await self._jobs.find_job(job.id)) is not None:
             if stored.status is JobStatus.PENDING:
                 # The earlier attempt that stored the job may have failed to start it. A runner ignores a second start.
                 with contextlib.suppress(WorkspaceError):
@@ -206,11 +206,11 @@ class DownloadService:
         except WorkspaceError:
             if not repeatable:
                 await self._jobs.delete(job.id)
-            elif await self._jobs.get(job.id) is not None:
+            elif await self._jobs.find_job(job.id) is not None:
                 # Another attempt of the same request may have returned the job. A repeated request, or a read of the
                 # job, starts it.
                 raise
-            await self._quota.release_job(job.owner, job.id)
+            await self._quota.release_job_and_bytes(job.owner, job.id)
             raise
         return job
 
@@ -225,7 +225,7 @@ class DownloadService:
         Raises:
             WorkspaceError: NOT_FOUND ``DOWNLOAD_NOT_FOUND``, ``BUNDLE_NOT_FOUND`` or ``IMPORT_NOT_FOUND``.
         """
-        job = await self._jobs.get(job_id)
+        job = await self._jobs.find_job(job_id)
         if job is None or job.expires_at <= self._runtime.now() or job.kind is not kind:
             raise build_job_not_found_error(kind)
         if not await self._can_access(job, caller):
@@ -255,7 +255,7 @@ class DownloadService:
         deadline = self._runtime.monotonic() + seconds
         while job.is_unfinished and self._runtime.monotonic() < deadline:
             await self._runtime.sleep(POLL_SECONDS)
-            job = await self._jobs.get(job.id) or job
+            job = await self._jobs.find_job(job.id) or job
         return job
 
     async def cancel(
@@ -286,7 +286,7 @@ class DownloadService:
             # An import waits for its file and its start; before that, no background work exists.
             await runner.stop(job.id)
         await remove_files_of_ended_job(self._blobs, job)
-        await self._quota.release_job(job.owner, job.id)
+        await self._quota.release_job_and_bytes(job.owner, job.id)
 
     async def create_links(self, job: Job) -> Sequence[LinkedFile]:
         """Return the files of a completed job with new links; an empty list for other jobs."""

@@ -69,7 +69,7 @@ def plan_parts(
     return parts
 
 
-async def ignore_job_end(job: Job) -> None:
+async def do_nothing_at_job_end(job: Job) -> None:
     """Do nothing; this is the default of the argument ``on_end`` of ``DownloadRunner``."""
 
 
@@ -96,7 +96,7 @@ class DownloadRunner:
         progress: ArchiveProgress,
         quota: JobQuota,
         *,
-        on_end: Callable[[Job], Awaitable[None]] = ignore_job_end,
+        on_end: Callable[[Job], Awaitable[None]] = do_nothing_at_job_end,
         runtime: Runtime = SYSTEM_RUNTIME,
     ) -> None:
         self._jobs = jobs
@@ -118,13 +118,13 @@ class DownloadRunner:
             None if another job of the principal is being planned; retry later. Empty if all parts are converted, or the
             job has ended.
         """
-        job = await self._jobs.get(job_id)
+        job = await self._jobs.find_job(job_id)
         if job is not None and job.is_unfinished and job.parts is None:
             if not self._planning.has_room(job.owner):
                 return None
             async with self._planning.occupy_slot(job.owner):
                 complete = await self._progress.wait_until_archived(ARCHIVE_TIMEOUT_SECONDS)
-                planned = tuple(await self._plan_job(job))
+                planned = tuple(await self._plan_parts_of_job(job))
                 job = await self._jobs.change(job_id, lambda current: current.add_parts(planned, complete=complete))
         return job.list_pending_parts()[:PARTS_PER_WAVE] if job is not None and job.is_unfinished else []
 
@@ -137,7 +137,7 @@ class DownloadRunner:
         Raises:
             WorkspaceError: UNAVAILABLE if the archive, the file store or the job store does not respond; retry.
         """
-        job = await self._jobs.get(job_id)
+        job = await self._jobs.find_job(job_id)
         if job is None or job.parts is None:
             return True
         part = job.parts[part_number]
@@ -149,17 +149,17 @@ class DownloadRunner:
         return True
 
     async def _convert_part_if_pending(self, job: Job, part_number: int) -> None:
-        current = await self._jobs.get(job.id)
+        current = await self._jobs.find_job(job.id)
         if current is None or not current.is_unfinished:
             # The process that ended the job, or an earlier attempt of this step, may have failed before its clean-up.
-            await self._clean_up_after_end(job)
+            await self._clean_up_ended_job(job)
             return
         if current.parts is None or part_number not in current.list_pending_parts():
             return
         try:
             await self._convert_and_record_part(current, part_number, current.parts[part_number])
         except JobEndedError:
-            await self._clean_up_after_end(job)
+            await self._clean_up_ended_job(job)
         except WorkspaceError as error:
             if error.kind not in {Kind.UNPROCESSABLE, Kind.STORAGE_FULL}:
                 raise
@@ -175,16 +175,16 @@ class DownloadRunner:
         if unused:
             await self._blobs.delete(sorted(unused))
 
-    async def _clean_up_after_end(self, job: Job) -> None:
+    async def _clean_up_ended_job(self, job: Job) -> None:
         """Delete the files that a conversion stored for an ended job; unless the job completed, release its quota."""
         await remove_files_except_result(self._blobs, self._jobs, job.id)
-        ended = await self._jobs.get(job.id)
+        ended = await self._jobs.find_job(job.id)
         if ended is None or ended.status in {JobStatus.CANCELLED, JobStatus.FAILED}:
-            await self._quota.release_job(job.owner, job.id)
+            await self._quota.release_job_and_bytes(job.owner, job.id)
 
     async def complete_job(self, job_id: str) -> None:
         """Complete a job; mark the job as failed if its files exceed the principal's quota."""
-        job = await self._jobs.get(job_id)
+        job = await self._jobs.find_job(job_id)
         if job is not None and job.is_unfinished:
             try:
                 await self._quota.reserve_bytes(job, job.stored_bytes)
@@ -200,7 +200,7 @@ class DownloadRunner:
         """Mark a download job as failed after its retries."""
         await self._end_job(job_id, JobStatus.FAILED, FAILURE_MESSAGE)
 
-    async def _plan_job(self, job: Job) -> list[Part]:
+    async def _plan_parts_of_job(self, job: Job) -> list[Part]:
         planned: list[Part] = []
         for connection in job.connections:
             hours = await self._archive.list_hours(connection, job.start, job.end)
@@ -251,7 +251,7 @@ class DownloadRunner:
         while True:
             await self._runtime.sleep(POLL_SECONDS)
             try:
-                job = await self._jobs.get(job_id)
+                job = await self._jobs.find_job(job_id)
             except WorkspaceError:
                 continue  # a persistent failure is raised at the end of the conversion
             if job is None or not job.is_unfinished:
@@ -266,7 +266,7 @@ class DownloadRunner:
                 await self._quota.release_completed_job(job)
             else:
                 await remove_job_files(self._blobs, job_id)
-                await self._quota.release_job(job.owner, job_id)
+                await self._quota.release_job_and_bytes(job.owner, job_id)
             if job.status is not JobStatus.CANCELLED:
                 await self._on_end(job)
 

@@ -173,10 +173,10 @@ class _SelectionMerger:
         """
         subselections: SelectionSetNode | None = getattr(node, "selection_set", None)
         if subselections is None:
-            return node, self._assign_number((*_build_selection_key(node), None))
+            return node, self._get_number_of_key((*_build_selection_key(node), None))
         selections, number = self._merge_selections(subselections.selections)
         prepared = replace(node, selection_set=replace(subselections, selections=selections))
-        return prepared, self._assign_number((*_build_selection_key(node), number))
+        return prepared, self._get_number_of_key((*_build_selection_key(node), number))
 
     def _merge_selections(self, selections: Sequence[Any]) -> tuple[tuple[Any, ...], int]:
         """Return the selections of a set, each once, and the number of the set: equal sets have equal numbers."""
@@ -184,9 +184,9 @@ class _SelectionMerger:
         for selection in selections:
             prepared, number = self.merge(selection)
             cached.setdefault(number, prepared)
-        return tuple(cached.values()), self._assign_number(tuple(cached))
+        return tuple(cached.values()), self._get_number_of_key(tuple(cached))
 
-    def _assign_number(self, key: object) -> int:
+    def _get_number_of_key(self, key: object) -> int:
         """Return the number of a key; a new key gets the next number."""
         return self._numbers.setdefault(key, len(self._numbers))
 

@@ -29,12 +29,12 @@ def to_graphql_code(error: WorkspaceError) -> str:
     return INTERNAL_ERROR if error.code in _ENGINE_ERRORS else _CODES.get(error.kind, INTERNAL_ERROR)
 
 
-def to_error_object(error: WorkspaceError) -> dict[str, Any]:
+def to_graphql_error_object(error: WorkspaceError) -> dict[str, Any]:
     """Convert the service error of a rejected request to a GraphQL error object."""
-    return {"message": error.detail, "path": [], "extensions": to_extensions(error)}
+    return {"message": error.detail, "path": [], "extensions": to_graphql_extensions(error)}
 
 
-def to_extensions(error: WorkspaceError) -> dict[str, Any]:
+def to_graphql_extensions(error: WorkspaceError) -> dict[str, Any]:
     """Build the ``extensions`` of a GraphQL error object from a service error: code, reason and invalid fields."""
     code = to_graphql_code(error)
     extensions: dict[str, Any] = {"code": code}

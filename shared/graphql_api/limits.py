@@ -50,7 +50,7 @@ class _Weight(NamedTuple):
     rows: int = 0
 
 
-def find_exceeded_limit(
+def find_exceeded_limit_error(
     document: DocumentNode, operation: OperationDefinitionNode, variables: Mapping[str, Any]
 ) -> str | None:
     """Return an error message for the first limit that a GraphQL operation exceeds; None if it exceeds no limit.
@@ -166,13 +166,19 @@ class _OperationMeter:
         if name in _INTROSPECTION or field.selection_set is None:
             return _Weight(1, 1)
         subselections = self._measure_selections(field.selection_set, root=False)
-        factor = self._read_size(field, DEFAULT_SIZE, MAX_SIZE) if root and name in _ROOT_LISTS else 1
+        factor = (
+            self._read_first_or_limit_argument(field, DEFAULT_SIZE, MAX_SIZE) if root and name in _ROOT_LISTS else 1
+        )
         if not root and name in _OWN_LISTS:
             factor = _OWN_LIST_COST
-        rows = self._read_size(field, DEFAULT_LIMIT, MAX_LIMIT) if root and name == "executeQuery" else 0
+        rows = (
+            self._read_first_or_limit_argument(field, DEFAULT_LIMIT, MAX_LIMIT)
+            if root and name == "executeQuery"
+            else 0
+        )
         return _Weight(1 + subselections.depth, 1 + factor * subselections.cost, rows)
 
-    def _read_size(self, field: FieldNode, default: int, largest: int) -> int:
+    def _read_first_or_limit_argument(self, field: FieldNode, default: int, largest: int) -> int:
         """Return the argument ``first`` or ``limit`` of a field, from 0 to ``largest``; the default without one."""
         for argument in field.arguments or ():
             if argument.name.value in ("first", "limit"):

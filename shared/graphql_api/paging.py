@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from shared.catalog.snapshot import CatalogEntry
-from shared.errors import WorkspaceError, invalid
+from shared.errors import WorkspaceError, build_invalid_field_error
 
 DEFAULT_SIZE: Final = 50
 MAX_SIZE: Final = 500
@@ -52,7 +52,7 @@ class PageRequest:
         if value is None:
             return DEFAULT_SIZE
         if not 0 <= value <= MAX_SIZE:
-            raise invalid(name, f"must be between 0 and {MAX_SIZE}")
+            raise build_invalid_field_error(name, f"must be between 0 and {MAX_SIZE}")
         return value
 
     def select_page(self, ordered: Sequence[CatalogEntry[Any]]) -> ListPage:
@@ -62,7 +62,7 @@ class PageRequest:
             WorkspaceError: INVALID with the name of the argument.
         """
         if (self.limit, self.offset) != (None, None) and (self.first, self.after) != (None, None):
-            raise invalid(
+            raise build_invalid_field_error(
                 "first", "must not be combined with limit or offset; use first and after, or limit and offset"
             )
         size, start = self.get_page_size(), self._find_start_index(ordered)
@@ -77,7 +77,7 @@ class PageRequest:
             return sum(stored.value.lookup <= last for stored in ordered)
         offset = self.offset or 0
         if offset < 0:
-            raise invalid("offset", "must not be negative")
+            raise build_invalid_field_error("offset", "must not be negative")
         return offset
 
 
@@ -98,4 +98,4 @@ def _parse_cursor(cursor: str) -> str:
 
 
 def _build_invalid_cursor_error() -> WorkspaceError:
-    return invalid("after", "must be an endCursor or edge cursor of this list")
+    return build_invalid_field_error("after", "must be an endCursor or edge cursor of this list")

@@ -71,7 +71,7 @@ class GraphQLRequest:
 
     def derive_connection_status(self, connection: Connection) -> str:
         """Derive the status of a data connection, for instance CONNECTED."""
-        return self.statuses.derive(connection, self.states.get(connection.lookup)).status
+        return self.statuses.derive_status(connection, self.states.get(connection.lookup)).status
 
     @cached_property
     def _queries_by_name(self) -> Mapping[str, CatalogEntry[WarmQuery]]:

@@ -31,7 +31,7 @@ from graphql import (
 from shared.auth.rights import AccessRight
 from shared.catalog.models import Connection, Surface, WarmQuery
 from shared.catalog.snapshot import CatalogEntry
-from shared.errors import FieldError, Kind, WorkspaceError, build_invalid_fields_error, invalid
+from shared.errors import FieldError, Kind, WorkspaceError, build_invalid_field_error, build_invalid_fields_error
 from shared.graphql_api.paging import ListPage, PageRequest, to_cursor
 from shared.graphql_api.request import GraphQLRequest, sort_by_lookup
 from shared.runtime import Runtime
@@ -207,12 +207,12 @@ async def execute_query(
     request.principal.require_right(AccessRight.WARM_QUERY_EXECUTE)
     arguments = {} if parameters is None else parameters
     if not isinstance(arguments, dict):
-        raise invalid("parameters", "must be an object that contains the parameters by name")
+        raise build_invalid_field_error("parameters", "must be an object that contains the parameters by name")
     found = request.find_query_by_name_or_lookup(name)
     lookup = found.value.lookup if found else name
     most = DEFAULT_LIMIT if limit is None else limit
     if not 1 <= most <= MAX_LIMIT:
-        raise invalid("limit", f"must be a whole number from 1 to {MAX_LIMIT}")
+        raise build_invalid_field_error("limit", f"must be a whole number from 1 to {MAX_LIMIT}")
     time_range = _read_time_range(times, request.runtime.now())
     run = await request.warm_queries.execute(lookup, time_range, most, arguments, "parameters.{}".format)
     return _to_execution_result(run, _RowsOnDemand(run, request.runtime))
@@ -312,7 +312,7 @@ def _build_edges(page: ListPage, _: Info) -> list[dict[str, Any]]:
     return [{"node": node, "cursor": to_cursor(node)} for node in page.nodes]
 
 
-def _build_catalog_type(type_name: str, /, **fields: str) -> ObjectType:
+def _build_catalog_entry_type(type_name: str, /, **fields: str) -> ObjectType:
     """Build the resolvers of a GraphQL type for catalog entries.
 
     ``fields`` maps each field of the type to an attribute of the item. The fields ``createdAt`` and ``updatedAt`` are
@@ -335,19 +335,19 @@ def _build_page_type(name: str) -> ObjectType:
     return object_type
 
 
-WARM_QUERY = _build_catalog_type(
+WARM_QUERY = _build_catalog_entry_type(
     "WarmQuery", name="name", description="description", kql="kql", lookup="lookup", parameters="parameters"
 )
 WARM_QUERY.set_field("approval", _describe_approval)
 WARM_QUERY.set_field("surface", lambda stored, info: info.context.catalog.surfaces.get(stored.value.surface))
 WARM_QUERY.set_field("schema", _load_columns)
-CONNECTION = _build_catalog_type("Connection", id="lookup", name="name", type="type")
+CONNECTION = _build_catalog_entry_type("Connection", id="lookup", name="name", type="type")
 CONNECTION.set_field("status", lambda stored, info: info.context.derive_connection_status(stored.value))
 CONNECTION.set_field("surfaces", lambda stored, info: info.context.list_surfaces_of_connection(stored.value))
 CONNECTION.set_field("stats", _build_connection_stats)
 EXECUTION_RESULT = ObjectType("ExecuteQueryResult")
 EXECUTION_RESULT.set_field("rows", lambda result, _: result["rows"].serialise())
-SURFACE = _build_catalog_type("Surface", id="lookup", name="name", description="description")
+SURFACE = _build_catalog_entry_type("Surface", id="lookup", name="name", description="description")
 SURFACE.set_field("connections", lambda stored, info: info.context.list_connections_of_surface(stored.value))
 SURFACE.set_field("queries", lambda stored, info: info.context.queries_by_surface.get(stored.value.lookup, []))
 

@@ -23,8 +23,8 @@ from shared.auth.principals import Principal
 from shared.catalog.snapshot import Catalog
 from shared.errors import Kind, WorkspaceError
 from shared.graphql_api.document_cache import DocumentCache, PreparedDocument
-from shared.graphql_api.error_codes import INTERNAL_ERROR, VALIDATION_ERROR, to_extensions
-from shared.graphql_api.limits import find_exceeded_limit, is_introspection
+from shared.graphql_api.error_codes import INTERNAL_ERROR, VALIDATION_ERROR, to_graphql_extensions
+from shared.graphql_api.limits import find_exceeded_limit_error, is_introspection
 from shared.graphql_api.request import GraphQLRequest, build_column_loader
 from shared.graphql_api.resolvers import DATE_TIME, JSON, TYPES
 from shared.observability import logs
@@ -116,7 +116,7 @@ class GraphQLService:
         if queries_only and operation.operation is not OperationType.QUERY:
             detail = "GET accepts only queries; use POST for a mutation."
             raise WorkspaceError(Kind.METHOD_NOT_ALLOWED, "METHOD_NOT_ALLOWED", detail, allow=["POST"])
-        exceeded = find_exceeded_limit(prepared.document, operation, variables)
+        exceeded = find_exceeded_limit_error(prepared.document, operation, variables)
         if exceeded is not None:
             return _build_rejected_result([_build_validation_error_object(exceeded)])
         if is_introspection(prepared.document, operation):
@@ -221,7 +221,7 @@ def format_error(error: GraphQLError) -> dict[str, Any]:
     if error.locations:
         error_object["locations"] = [{"line": place.line, "column": place.column} for place in error.locations]
     if isinstance(cause, WorkspaceError):
-        return {**error_object, "message": cause.detail, "extensions": to_extensions(cause)}
+        return {**error_object, "message": cause.detail, "extensions": to_graphql_extensions(cause)}
     if cause is None and error.path is None:
         return {**error_object, "extensions": {"code": VALIDATION_ERROR}}
     if cause is None and isinstance(error.extensions, dict) and error.extensions.get("code") == VALIDATION_ERROR:

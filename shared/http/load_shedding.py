@@ -94,7 +94,7 @@ class CongestionDetector:
         """Remember the time of the last rejected request."""
         self._rejected_at = now
 
-    def update(self, now: float, waiting_requests: int) -> None:
+    def update_overload_state(self, now: float, waiting_requests: int) -> None:
         """End the current time window if its time is over, and update ``is_overloaded``.
 
         Args:
@@ -104,17 +104,17 @@ class CongestionDetector:
         if self.is_overloaded:
             self.is_overloaded = now - self._rejected_at < CALM_SECONDS
         elif waiting_requests <= TOLERATED:
-            self._start_window(now, 0)
+            self._start_time_window(now, 0)
         elif now - self._since >= WINDOW_SECONDS:
             # If this method was not called for longer than a window, no request arrived or ended in the meantime.
             is_busy = self._arrived >= BUSY_RATIO * max(1, self._admitted)
-            self._start_window(now, self._windows + 1 if is_busy else 0)
+            self._start_time_window(now, self._windows + 1 if is_busy else 0)
         is_recent = now - self._rejected_at < RECENT_SECONDS
         if self._windows >= (WINDOWS_AGAIN if is_recent else WINDOWS):
             self.is_overloaded, self._rejected_at = True, now
-            self._start_window(now, 0)
+            self._start_time_window(now, 0)
 
-    def _start_window(self, now: float, windows: int) -> None:
+    def _start_time_window(self, now: float, windows: int) -> None:
         self._since, self._windows = now, windows
         self._arrived = self._admitted = 0
 
@@ -193,7 +193,7 @@ class LoadShedder:
         Also schedule the next call of this method.
         """
         now = self._clock()
-        self._detector.update(now, len(self._waiting))
+        self._detector.update_overload_state(now, len(self._waiting))
         while self._waiting:
             first = self._waiting[0]
             if not first.admission.done():  # else the request was cancelled

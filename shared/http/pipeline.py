@@ -148,7 +148,7 @@ class RequestPipeline:
                 # A nested request of another interface was counted when its outer request arrived.
                 limits = None if known_principal is not None or caller is ANONYMOUS else self._limits
                 with bind_acting_member(caller):
-                    reply = await self._handle_within_limits(match, caller, request, request_id, limits)
+                    reply = await self._handle_request_within_limits(match, caller, request, request_id, limits)
         except UnmatchedRequestError as error:
             allowed = error.members.get("allow")
             preflight = self._cors.build_preflight_reply(request, allowed) if isinstance(allowed, list) else None
@@ -181,7 +181,7 @@ class RequestPipeline:
     def _wait_for_admission(self, request: Request) -> AbstractAsyncContextManager[None]:
         return nullcontext() if self._load_shedder is None else self._load_shedder.admit(request.path)
 
-    async def _handle_within_limits(
+    async def _handle_request_within_limits(
         self, match: Match, caller: Principal, request: Request, request_id: str, limits: RateLimits | None
     ) -> Reply:
         """Handle a request within the caller's rate limits, and add the rate-limit headers to its reply.
@@ -189,10 +189,10 @@ class RequestPipeline:
         Errors become replies, so that they have these headers, too. None for ``limits`` means no limits and no headers.
         """
         if limits is None:
-            return await self._handle_request(match, caller, request, None)
+            return await self._authorise_and_handle_request(match, caller, request, None)
         async with limits(caller) as decision:
             try:
-                reply = await self._handle_request(match, caller, request, decision.rejection)
+                reply = await self._authorise_and_handle_request(match, caller, request, decision.rejection)
             except WorkspaceError as error:
                 reply = match.operation.build_error_reply(error, request_id, request)
             except Exception as error:  # noqa: BLE001  as above; this reply needs the rate-limit headers, too
@@ -202,7 +202,7 @@ class RequestPipeline:
             reply.headers.update(decision.headers)
             return reply
 
-    async def _handle_request(
+    async def _authorise_and_handle_request(
         self, match: Match, caller: Principal, request: Request, rejection: WorkspaceError | None
     ) -> Reply:
         """Authorise and validate a request, and call the operation's handler; raise ``rejection`` if it is given."""

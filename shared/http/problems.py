@@ -2,7 +2,7 @@
 
 from http import HTTPStatus
 
-from shared.auth.reauthentication import build_www_authenticate
+from shared.auth.reauthentication import build_www_authenticate_header
 from shared.errors import Kind, WorkspaceError
 from shared.http.messages import PROBLEM_JSON, Reply, Request
 from shared.text_formats.serialisation import serialise_json
@@ -64,7 +64,7 @@ def build_error_headers(error: WorkspaceError) -> dict[str, str]:
     """Return the headers of an error reply that do not depend on its format, such as Retry-After."""
     match error.kind:
         case Kind.UNAUTHENTICATED:
-            return {"WWW-Authenticate": build_www_authenticate(error)}
+            return {"WWW-Authenticate": build_www_authenticate_header(error)}
         case Kind.UPGRADE_REQUIRED:
             return {"Upgrade": "websocket"}
         case Kind.UNKNOWN_ENCODING:

@@ -87,7 +87,7 @@ def record_rejected_request(request: Request, request_id: str, reply: Reply, sec
 def _start_span(request: Request, request_id: str, seconds: float = 0.0) -> Iterator[RequestSpan]:
     from opentelemetry.trace import SpanKind  # noqa: PLC0415  loaded where it is used
 
-    nested = find_current_span_context() is not None or _has_host_span(request)
+    nested = find_current_span_context() is not None or _is_traced_by_host(request)
     method = request.method if request.method in _KNOWN_METHODS else _OTHER
     name = "HTTP" if method == _OTHER else method
     with get_tracer().start_as_current_span(
@@ -111,11 +111,11 @@ def _build_attributes(request: Request, method: str, request_id: str) -> dict[st
     return attributes
 
 
-def _has_host_span(request: Request) -> bool:
+def _is_traced_by_host(request: Request) -> bool:
     """Return whether the Functions host traces the request in a span of its own."""
     host_parent = request.trace_context.get("traceparent", "")
     return bool(host_parent) and host_parent != request.headers.get("traceparent", "")
 
 
 def _extract_parent_context(request: Request) -> "Context":
-    return extract_trace_context(request.trace_context if _has_host_span(request) else request.headers)
+    return extract_trace_context(request.trace_context if _is_traced_by_host(request) else request.headers)

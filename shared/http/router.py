@@ -76,8 +76,8 @@ class Router:
             if endpoint.method in methods:
                 raise ValueError(f"the operation {endpoint.method} /{endpoint.route} is declared twice")
             methods[endpoint.method] = endpoint
-        templates = sorted((route for route in self._routes if "{" in route), key=_compute_precedence)
-        self._patterns = [(_compile_pattern(route), self._routes[route]) for route in templates]
+        templates = sorted((route for route in self._routes if "{" in route), key=_compute_route_precedence)
+        self._patterns = [(_compile_route_pattern(route), self._routes[route]) for route in templates]
 
     def match(self, method: str, path: str) -> Match:
         """Find the endpoint for a method and a percent-encoded path.
@@ -114,25 +114,25 @@ class Router:
         for pattern, methods in self._patterns:
             found = pattern.fullmatch(path)
             if found:
-                yield methods, _decode_parameters(found.groupdict())
+                yield methods, _decode_path_parameters(found.groupdict())
 
 
 def _normalise_path(path: str) -> str:
     """Return a path with its unreserved characters decoded (RFC 3986 section 6.2.2.2)."""
-    return _ENCODED.sub(_decode_unreserved, path) if "%" in path else path
+    return _ENCODED.sub(_decode_character_if_unreserved, path) if "%" in path else path
 
 
-def _decode_unreserved(encoded: re.Match[str]) -> str:
+def _decode_character_if_unreserved(encoded: re.Match[str]) -> str:
     character = chr(int(encoded[1], 16))
     return character if character in _UNRESERVED else encoded[0]
 
 
-def _compute_precedence(route: str) -> list[tuple[int, str]]:
+def _compute_route_precedence(route: str) -> list[tuple[int, str]]:
     """Return a sort key of a route template; templates that take precedence have smaller keys."""
     return [(0 if "{" not in part else 2 if "{*" in part else 1, part) for part in route.split("/")]
 
 
-def _compile_pattern(route: str) -> re.Pattern[str]:
+def _compile_route_pattern(route: str) -> re.Pattern[str]:
     position, text = 0, ""
     for parameter in _PARAMETER.finditer(route):
         text += re.escape(route[position : parameter.start()])
@@ -141,7 +141,7 @@ def _compile_pattern(route: str) -> re.Pattern[str]:
     return re.compile(text + re.escape(route[position:]), re.DOTALL)
 
 
-def _decode_parameters(parameters: Mapping[str, str]) -> Mapping[str, str] | None:
+def _decode_path_parameters(parameters: Mapping[str, str]) -> Mapping[str, str] | None:
     """Return the percent-decoded path parameters; None if one of them is not UTF-8."""
     try:
         return {name: unquote(value, errors="strict") for name, value in parameters.items()}

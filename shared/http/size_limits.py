@@ -4,7 +4,7 @@ import zlib
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final, Protocol
 
-from shared.errors import Kind, WorkspaceError, invalid
+from shared.errors import Kind, WorkspaceError, build_invalid_field_error
 from shared.http.messages import Request
 
 MAX_TARGET: Final = 32_768
@@ -47,7 +47,7 @@ def check_request_size(request: Request) -> None:
         raise build_headers_too_large_error()
 
 
-def check_body_received(request: Request) -> None:
+def reject_missing_chunked_body(request: Request) -> None:
     """Reject a request whose chunked body is missing.
 
     The Functions host on Azure passes a body on only if the request has a Content-Length (``ToRpcHttp`` of
@@ -119,7 +119,7 @@ def decode_body(body: bytes, encoding: str, limit: int) -> bytes:
     """
     parts: list[bytes] = []
     size = 0
-    for part in _iterate_decoded(body, encoding):
+    for part in _iterate_decoded_parts(body, encoding):
         size += len(part)
         if size > limit:
             raise build_body_too_large_error(limit)
@@ -127,7 +127,7 @@ def decode_body(body: bytes, encoding: str, limit: int) -> bytes:
     return b"".join(parts)
 
 
-def _iterate_decoded(body: bytes, encoding: str) -> Iterator[bytes]:
+def _iterate_decoded_parts(body: bytes, encoding: str) -> Iterator[bytes]:
     """Yield the decoded bytes in parts; the data can consist of several gzip members or zstd frames."""
     decoder, members = DECODERS[encoding](), 1
     piece_bytes = _PIECE_BYTES[encoding]
@@ -167,7 +167,7 @@ def build_unsupported_encoding_error(supported: list[str]) -> WorkspaceError:
 
 
 def _build_undecodable_error(message: str) -> WorkspaceError:
-    return invalid("body", message, code="BODY_NOT_DECODABLE")
+    return build_invalid_field_error("body", message, code="BODY_NOT_DECODABLE")
 
 
 def _create_zstd_decoder() -> _Decoder:

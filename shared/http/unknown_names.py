@@ -48,7 +48,7 @@ def map_accepted_names(model: type[BaseModel]) -> Mapping[str, str]:
     return {
         name: names[0]
         for field, info in model.model_fields.items()
-        for names in [list_field_names(field, info)]
+        for names in [list_accepted_names_of_field(field, info)]
         for name in names
     }
 
@@ -89,7 +89,7 @@ def build_unknown_properties_error(
         elif len(location) == 1 and name in parameters:
             rule = f"Unknown field `{name}`; send `{name}` as a query parameter."
         else:
-            rule = _format_message("field", name, accepted, index)
+            rule = _format_unknown_name_message("field", name, accepted, index)
         errors.append(FieldError(field, rule))
     return build_invalid_fields_error(errors)
 
@@ -137,13 +137,13 @@ def add_unknown_names_header(reply: Reply, names: Iterable[str]) -> None:
 
 def _build_unknown_names_error(kind: str, names: Sequence[str], known_names: Mapping[str, str]) -> WorkspaceError:
     errors = [
-        FieldError(format_name_for_message(name), _format_message(kind, name, known_names, index))
+        FieldError(format_name_for_message(name), _format_unknown_name_message(kind, name, known_names, index))
         for index, name in enumerate(names[:MAX_LISTED])
     ]
     return build_invalid_fields_error(errors, total=len(names))
 
 
-def _format_message(kind: str, name: str, known_names: Mapping[str, str], index: int) -> str:
+def _format_unknown_name_message(kind: str, name: str, known_names: Mapping[str, str], index: int) -> str:
     """Build the error message about an unknown parameter or property.
 
     Args:
@@ -164,7 +164,7 @@ def _format_message(kind: str, name: str, known_names: Mapping[str, str], index:
     return f"{unknown}; known: {listed}."
 
 
-def list_field_names(field: str, info: FieldInfo) -> list[str]:
+def list_accepted_names_of_field(field: str, info: FieldInfo) -> list[str]:
     """Return all names of a model's field that clients may use, beginning with the documented name.
 
     Args:
@@ -190,17 +190,19 @@ def _find_field_type(annotation: Any, name: str) -> Any:
     """Return the type of a property of the model in a type annotation; None if the model has no such property."""
     at = _find_model_in_annotation(annotation)
     fields = at.model_fields if at else {}
-    return next((info.annotation for field, info in fields.items() if name in list_field_names(field, info)), None)
+    return next(
+        (info.annotation for field, info in fields.items() if name in list_accepted_names_of_field(field, info)), None
+    )
 
 
 def _find_tagged_model(annotation: Any, tag: str) -> type[BaseModel] | None:
     """Return the model with this tag in a tagged union, or in a list of such a union; None if there is none."""
     items = get_args(annotation) if get_origin(annotation) in (list, tuple) else (annotation,)
     branches = [branch for item in items if get_origin(item) is Annotated for branch in get_args(get_args(item)[0])]
-    return next((branch for branch in branches if tag in _list_model_tags(branch)), None)
+    return next((branch for branch in branches if tag in _list_tags_of_union_member(branch)), None)
 
 
-def _list_model_tags(branch: Any) -> tuple[Any, ...]:
+def _list_tags_of_union_member(branch: Any) -> tuple[Any, ...]:
     """Return the values of the tag field with which a tagged union selects this model; empty without a tag field."""
     fields = branch.model_fields if isinstance(branch, type) and issubclass(branch, BaseModel) else {}
     return get_args(fields[TAG_FIELD].annotation) if TAG_FIELD in fields else ()

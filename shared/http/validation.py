@@ -17,9 +17,9 @@ from shared.errors import (
     FieldError,
     ValidationErrors,
     WorkspaceError,
+    build_entry_about_omitted_errors,
+    build_invalid_field_error,
     build_invalid_fields_error,
-    build_omitted_errors_entry,
-    invalid,
 )
 from shared.http.deprecations import iterate_used_deprecations
 from shared.http.messages import MAX_PARAMETERS, Request
@@ -27,16 +27,16 @@ from shared.http.operations import Call, NoQuery, Operation, RawBody, StrictBody
 from shared.http.size_limits import (
     build_body_too_large_error,
     build_unsupported_encoding_error,
-    check_body_received,
     decode_body,
     read_encodings,
+    reject_missing_chunked_body,
 )
 from shared.http.unknown_names import (
     UnknownNames,
     build_unknown_parameters_error,
     build_unknown_properties_error,
     format_location,
-    list_field_names,
+    list_accepted_names_of_field,
     map_accepted_names,
 )
 from shared.http.versions import check_version
@@ -88,20 +88,20 @@ async def build_call_from_request(
             ``INVALID_REQUEST`` if a model rejects the request, and else the code of the operation's check.
     """
     if operation.takes_body:
-        check_body_received(request)
+        reject_missing_chunked_body(request)
     limit = dict(operation.form_limits).get(request.media_type, operation.body_limit)
     if len(request.body) > limit:
         raise build_body_too_large_error(limit)
     request = await _decode_request(operation, request, limit, runtime)
     if path is None:
-        raise invalid("path", "percent-encoded characters must be UTF-8")
+        raise build_invalid_field_error("path", "percent-encoded characters must be UTF-8")
     faults = ValidationErrors()
     if operation.is_versioned:
-        with faults.collect():
+        with faults.collect_raised_error():
             check_version(request)
     sent = await _parse_body(operation, request, faults, runtime)
     request.deprecations.extend(iterate_used_deprecations(operation.body, sent))
-    values, unknown = _read_query(operation, request, faults)
+    values, unknown = _read_known_and_unknown_parameters(operation, request, faults)
     rejects, reports = (operation.unknown is policy for policy in (UnknownNames.REJECT, UnknownNames.REPORT))
     if unknown and rejects:
         faults.add(build_unknown_parameters_error(unknown, _map_accepted_parameters(operation)))
@@ -158,21 +158,23 @@ async def _parse_body(operation: Operation, request: Request, faults: Validation
     try:
         return await parse_body(request.body, runtime)
     except ValueError as error:
-        faults.add(invalid("body", str(error), code="BODY_NOT_JSON"))
+        faults.add(build_invalid_field_error("body", str(error), code="BODY_NOT_JSON"))
         return _UNPARSED
 
 
-def _read_query(operation: Operation, request: Request, faults: ValidationErrors) -> tuple[Any, list[str]]:
+def _read_known_and_unknown_parameters(
+    operation: Operation, request: Request, faults: ValidationErrors
+) -> tuple[Any, list[str]]:
     """Return the known query parameters of a request by name, and the names of the unknown parameters."""
     if operation.query is NoQuery and operation.unknown is UnknownNames.IGNORE:
         if request.has_too_many_parameters():
             rule = f"more than {MAX_PARAMETERS} parameters are not allowed"
-            faults.add(invalid("query", f"the query string is invalid: {rule}"))
+            faults.add(build_invalid_field_error("query", f"the query string is invalid: {rule}"))
         return {}, []
     try:
         pairs = request.query_pairs
     except ValueError as error:
-        faults.add(invalid("query", f"the query string is invalid: {error}"))
+        faults.add(build_invalid_field_error("query", f"the query string is invalid: {error}"))
         return _UNPARSED, []
     return _separate_unknown_parameters(operation, pairs, faults)
 
@@ -198,7 +200,7 @@ def _separate_unknown_parameters(
             if not (prefixes and name.startswith(prefixes)):
                 unknown[name] = None
         elif accepted[name] in present:
-            faults.add(invalid(name, "is repeated; send it once"))
+            faults.add(build_invalid_field_error(name, "is repeated; send it once"))
         else:
             present.add(accepted[name])
             values[name] = value
@@ -302,7 +304,7 @@ def _reject_too_many_values(model: type[BaseModel], value: Any, faults: Validati
     if not isinstance(value, dict):
         return
     errors = [
-        FieldError(name, _describe_size_rule(info, value[name]))
+        FieldError(name, _describe_broken_size_rule(info, value[name]))
         for name, info in _map_limited_properties(model).items()
         if count_values(value.get(name), MAX_VALUES) > MAX_VALUES
     ]
@@ -314,7 +316,7 @@ def _reject_too_many_values(model: type[BaseModel], value: Any, faults: Validati
         faults.raise_all()
 
 
-def _describe_size_rule(info: FieldInfo, value: Any) -> str:
+def _describe_broken_size_rule(info: FieldInfo, value: Any) -> str:
     """Return the rule that a property with too many values breaks.
 
     The rule is the maximum number of items if the property has one and exceeds it, else the maximum number of values.
@@ -332,13 +334,13 @@ def _map_limited_properties(model: type[BaseModel]) -> Mapping[str, FieldInfo]:
     return {
         name: info
         for field, info in model.model_fields.items()
-        if is_strict or not _accepts_any_object(info.annotation)
-        for name in list_field_names(field, info)
+        if is_strict or not _can_be_any_object(info.annotation)
+        for name in list_accepted_names_of_field(field, info)
     }
 
 
-def _accepts_any_object(annotation: Any) -> bool:
-    return annotation == dict[str, Any] or any(map(_accepts_any_object, get_args(annotation)))
+def _can_be_any_object(annotation: Any) -> bool:
+    return annotation == dict[str, Any] or any(map(_can_be_any_object, get_args(annotation)))
 
 
 def _validate_body(model: type[BaseModel], value: Any, extra: Literal["forbid"] | None) -> BaseModel:
@@ -376,7 +378,9 @@ def _add_pydantic_errors(
     """
     total = failure.error_count()
     if total > _MAX_READ:
-        faults.add(invalid("body", f"has {total} errors; more than {_MAX_READ} are not listed individually"))
+        faults.add(
+            build_invalid_field_error("body", f"has {total} errors; more than {_MAX_READ} are not listed individually")
+        )
         faults.raise_all()
     # Pydantic would copy the whole object into each error about a property that it lacks.
     details = failure.errors(include_url=False, include_context=False, include_input=False)
@@ -396,7 +400,7 @@ def _add_pydantic_errors(
     if errors:
         faults.add(build_invalid_fields_error(errors))
     if total > MAX_LISTED:
-        faults.add(build_invalid_fields_error([build_omitted_errors_entry(total)]))
+        faults.add(build_invalid_fields_error([build_entry_about_omitted_errors(total)]))
         # No further rule can be checked, because not all invalid fields of the body are listed.
         faults.raise_all()
 

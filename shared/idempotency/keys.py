@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Protocol
 
-from shared.errors import Kind, WorkspaceError, invalid
+from shared.errors import Kind, WorkspaceError, build_invalid_field_error
 from shared.runtime import SYSTEM_RUNTIME, Runtime
 
 RETENTION = timedelta(hours=24)
@@ -111,7 +111,7 @@ def hash_key(caller: str, method: str, key: str) -> str:
         WorkspaceError: INVALID with the field ``Idempotency-Key`` if the key is too long or has invalid characters.
     """
     if not key.strip() or len(key) > MAX_KEY_LENGTH or not key.isprintable():
-        raise invalid("Idempotency-Key", f"must have 1 to {MAX_KEY_LENGTH} printable characters")
+        raise build_invalid_field_error("Idempotency-Key", f"must have 1 to {MAX_KEY_LENGTH} printable characters")
     return hashlib.sha256(f"{caller}\n{method}\n{key}".encode()).hexdigest()
 
 

@@ -108,7 +108,7 @@ class HistoryArchive:
             self._store, source.connection, floor_to_hour(limits["min"]), floor_to_hour(limits["max"]) + _HOUR
         )
         async with self._runtime.open_scratch_folder(self._scratch, "import-") as folder:
-            files = await self._download_hours(_select_hours(hours, messages), folder)
+            files = await self._download_hours(_select_hours_of_messages(hours, messages), folder)
             return await self._runtime.run_in_thread(
                 _remove_duplicates, messages, files, folder, source.partition, first_row
             )
@@ -145,10 +145,10 @@ class HistoryArchive:
 
         async def store_blobs() -> None:
             for blob in built:
-                await self._store.create(*blob)
+                await self._store.create_if_missing(*blob)
             for hour, rows in hours:
                 blob = await self._runtime.run_in_thread(_build_blob, source, hour, rows)
-                await self._store.create(*blob)
+                await self._store.create_if_missing(*blob)
 
         # All writes end before an error is raised, because afterwards another import may search the archive.
         results = await asyncio.gather(*(store_blobs() for _ in range(_CONCURRENT)), return_exceptions=True)
@@ -187,13 +187,13 @@ class HistoryArchive:
         raise WorkspaceError(Kind.UNAVAILABLE, "BLOB_STORE_UNAVAILABLE", detail)
 
 
-def _select_hours(hours: Sequence[ArchiveHour], messages: pa.Table) -> list[ArchiveHour]:
+def _select_hours_of_messages(hours: Sequence[ArchiveHour], messages: pa.Table) -> list[ArchiveHour]:
     """Select the archive hours that contain the time of at least one of the imported messages."""
-    wanted = set(_list_hour_numbers(messages).unique().to_pylist())
+    wanted = set(_compute_hour_numbers(messages).unique().to_pylist())
     return [each for each in hours if to_microseconds(each.hour) // _HOUR_MICROSECONDS in wanted]
 
 
-def _list_hour_numbers(messages: pa.Table) -> pa.ChunkedArray:
+def _compute_hour_numbers(messages: pa.Table) -> pa.ChunkedArray:
     """Return the hour of each message, as the number of hours since 1970."""
     # Arrow's function that rounds times down takes forty times as long as integer arithmetic.
     microseconds = messages.column("timestamp").cast(pa.int64())
@@ -250,7 +250,7 @@ def _split_messages_by_hour(messages: pa.Table) -> Iterator[tuple[datetime, pa.T
     if not _is_sorted(messages):
         messages = messages.sort_by([("timestamp", "ascending"), ("number", "ascending")])
     # The texts of the messages are not combined, because a copy of them takes long.
-    encoded = pc.run_end_encode(_list_hour_numbers(messages).combine_chunks())
+    encoded = pc.run_end_encode(_compute_hour_numbers(messages).combine_chunks())
     starts = [0, *encoded.run_ends.to_pylist()[:-1]]
     return (
         (_EPOCH + number * _HOUR, messages.slice(start, end - start))

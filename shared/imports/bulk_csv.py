@@ -75,12 +75,12 @@ def is_plain_csv(text: bytes, delimiter: str) -> bool:
         return False
     if delimiter != "\t" and b"\t" in text:
         return False
-    if b'"' in text and not _has_plain_quotes(text, delimiter):
+    if b'"' in text and not _has_quotes_only_around_cells(text, delimiter):
         return False
     return text.isascii() or not any(each in text for each in _WIDE_SPACES)
 
 
-def _has_plain_quotes(text: bytes, delimiter: str) -> bool:
+def _has_quotes_only_around_cells(text: bytes, delimiter: str) -> bool:
     """Return whether all quotes enclose whole cells, and no quoted cell contains a quote or line break."""
     mark = delimiter.encode()
     # A quote opens a cell after a line break or delimiter, and closes it before one; the text between has no break.
@@ -147,7 +147,7 @@ class BulkConverter:
         self._values = [*self._build_time_columns(), *self._build_id_columns(), *self._members]
         computed = ", ".join(f"{each.sql} AS {each.name}" for each in self._values if each.cell)
         self._value_query = f"SELECT {computed} FROM cells"  # noqa: S608  the texts of the mapping are quoted
-        self._row_query = self._build_row_query()
+        self._row_query = self._build_payload_and_id_query()
         # In these columns most cells differ, so that a search for distinct cells has no use.
         self._varied = set[str]()
 
@@ -158,11 +158,11 @@ class BulkConverter:
             text: plain CSV text without the header.
             first_row: number of the text's first row in the file.
         """
-        table = self._parse_text(text)
+        table = self._parse_csv_text(text)
         if table is None:
             return None
         values = self._convert_cells(table)
-        converted = self._query(self._row_query, "converted", values)
+        converted = self._run_query_on_table(self._row_query, "converted", values)
         device_ids = values.column("device_id")
         certain = self._mark_safely_converted_rows(values.column("instant"), device_ids, converted.column("payload"))
         messages = pa.table(
@@ -180,7 +180,7 @@ class BulkConverter:
             table.num_rows, messages.filter(certain), self._map_uncertain_rows_to_cells(table, certain, first_row)
         )
 
-    def _query(self, query: str, name: str, table: pa.Table) -> pa.Table:
+    def _run_query_on_table(self, query: str, name: str, table: pa.Table) -> pa.Table:
         """Run an SQL query on a table, which the query calls ``name``; the result has the row order of the table."""
         self._engine.register(name, table)
         try:
@@ -202,7 +202,7 @@ class BulkConverter:
                 distinct[name] = column
         longest = max(map(len, distinct.values()))
         cells = pa.table({name: _extend_with_nulls(values, longest) for name, values in distinct.items()})
-        found = self._query(self._value_query, "cells", cells)
+        found = self._run_query_on_table(self._value_query, "cells", cells)
         columns = {}
         for name, cell, _, default in self._values:
             if not cell:
@@ -219,10 +219,10 @@ class BulkConverter:
             columns[name] = values if default is None else values.fill_null(default)
         return pa.table(columns)
 
-    def _parse_text(self, text: bytes) -> pa.Table | None:
+    def _parse_csv_text(self, text: bytes) -> pa.Table | None:
         is_valid = True
 
-        def reject_row(_: object) -> str:
+        def handle_invalid_row(_: object) -> str:
             nonlocal is_valid
             is_valid = False
             return "skip"
@@ -237,7 +237,7 @@ class BulkConverter:
                     delimiter=self._mapper.mapping.delimiter,
                     quote_char='"',
                     double_quote=False,
-                    invalid_row_handler=reject_row,
+                    invalid_row_handler=handle_invalid_row,
                 ),
                 convert_options=pa_csv.ConvertOptions(
                     column_types={name: distinct if name in repeated else pa.string() for name in self._names},
@@ -317,11 +317,11 @@ class BulkConverter:
         members = []
         for number, name in enumerate(sorted(names)):
             cell = self._get_internal_column_name(name)
-            sql = f"{quote_text(json.dumps(name, ensure_ascii=False) + ':')} || {self._build_value_sql(cell)}"
+            sql = f"{quote_text(json.dumps(name, ensure_ascii=False) + ':')} || {self._build_json_value_sql(cell)}"
             members.append(ValueColumn(f"member{number}", cell, sql))
         return members
 
-    def _build_row_query(self) -> str:
+    def _build_payload_and_id_query(self) -> str:
         """Return SQL that builds payloads and message ids from the columns ``self._values``."""
         names = ", ".join(each.name for each in self._members)
         payload = f"concat('{{', concat_ws(',', {names}), '}}')" if names else "'{}'"
@@ -352,7 +352,7 @@ class BulkConverter:
             instant += f" WHEN regexp_full_match({cell}, '{_LOCAL}') THEN epoch_us(TRY_CAST({cell} AS TIMESTAMP))"
         return instant + " END"
 
-    def _build_value_sql(self, cell: str) -> str:
+    def _build_json_value_sql(self, cell: str) -> str:
         """Return SQL that converts a cell to JSON text, or to null if the cell is blank."""
         number, is_candidate = cell, "true"
         if self._mapper.mapping.decimal == ",":

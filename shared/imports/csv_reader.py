@@ -149,7 +149,7 @@ class CsvReader:
         self._bulk: BulkConverter | None = None
         head = source.read(0, HEAD_BYTES)
         self._encoding: TextEncoding = detect_encoding(head)
-        header_size = self._read_header(self._encoding.to_utf8(head[self._encoding.start :]))
+        header_size = self._read_columns_and_header_size(self._encoding.to_utf8(head[self._encoding.start :]))
         self._first = self._encoding.start + header_size
 
     @property
@@ -179,7 +179,7 @@ class CsvReader:
             raise FileRejectedError(detail)
         # At the end of the file, an incomplete character is skipped.
         used = len(raw) if end == len(text) and is_last else self._encoding.count_file_bytes(text[:end])
-        return self._convert_text(text[:end], start + used, first_row, max_rows)
+        return self._convert_text_row_by_row(text[:end], start + used, first_row, max_rows)
 
     def _read_step_in_bulk(self, start: int, first_row: int) -> StepRows | None:
         """Convert a step in bulk; return None if its rows must be converted one by one."""
@@ -213,7 +213,7 @@ class CsvReader:
         except ValueError as error:
             collector.reject(str(error), record)
 
-    def _convert_text(self, text: bytes, position: int, first_row: int, max_rows: int | None) -> StepRows:
+    def _convert_text_row_by_row(self, text: bytes, position: int, first_row: int, max_rows: int | None) -> StepRows:
         collector = RowCollector(first_row - 1)
         for cells, fault, record in islice(iterate_records(text, self._delimiter), max_rows):
             collector.number += 1
@@ -226,7 +226,7 @@ class CsvReader:
         rows = collector.number - first_row + 1
         return StepRows(position, rows, collector.build_table(), collector.rejected)
 
-    def _read_header(self, head: bytes) -> int:
+    def _read_columns_and_header_size(self, head: bytes) -> int:
         """Read the column names from the start of the file; return the size of the header in bytes."""
         end = head.find(b"\n") + 1
         while end and head.count(b'"', 0, end) % 2:
@@ -251,9 +251,9 @@ class CsvReader:
         try:
             check_mapped_columns(self._columns, self._mapper.mapping)
         except FileRejectedError as error:
-            raise FileRejectedError(f"{error}{self._suggest_delimiter(line)}") from None
+            raise FileRejectedError(f"{error}{self._describe_likely_delimiter(line)}") from None
 
-    def _suggest_delimiter(self, line: str) -> str:
+    def _describe_likely_delimiter(self, line: str) -> str:
         """Return a hint for the user if another delimiter would yield the timestamp column; else an empty text."""
         for delimiter, shown in _DELIMITERS.items():
             names = [name.strip(' "\r') for name in line.split(delimiter)]

@@ -10,7 +10,7 @@ from zoneinfo import ZoneInfo
 
 from shared.catalog.models import TimestampFormat
 from shared.downloads.import_request import ImportFormat
-from shared.errors import ValidationErrors, invalid
+from shared.errors import ValidationErrors, build_invalid_field_error
 
 MAX_COLUMNS: Final = 10_000
 """Maximum number of columns that a mapping may list."""
@@ -30,13 +30,17 @@ def check_column_mapping(file_format: ImportFormat, mapping: Mapping[str, Any], 
     if file_format is not ImportFormat.CSV:
         for name in ("delimiter", "decimal"):
             if mapping.get(name) is not None:
-                faults.add(invalid(f"mapping.{name}", "applies only to the format csv"))
+                faults.add(build_invalid_field_error(f"mapping.{name}", "applies only to the format csv"))
     zone = mapping.get("time_zone")
     if zone is not None:
         if mapping.get("timestamp_format") is not TimestampFormat.RFC3339:
-            faults.add(invalid("mapping.timeZone", "applies only to the timestampFormat rfc3339; epoch times are UTC"))
+            faults.add(
+                build_invalid_field_error(
+                    "mapping.timeZone", "applies only to the timestampFormat rfc3339; epoch times are UTC"
+                )
+            )
         elif not is_time_zone(zone):
-            faults.add(invalid("mapping.timeZone", "must be an IANA time zone such as Europe/Berlin"))
+            faults.add(build_invalid_field_error("mapping.timeZone", "must be an IANA time zone such as Europe/Berlin"))
 
 
 def is_time_zone(name: str) -> bool:
@@ -53,19 +57,21 @@ def _check_column_names(mapping: Mapping[str, Any], faults: ValidationErrors) ->
     for member, shown in (("timestamp", "timestamp"), ("device", "device"), ("message_id", "messageId")):
         column = mapping.get(member)
         if column is not None and (first := named.setdefault(column, shown)) != shown:
-            faults.add(invalid(f"mapping.{shown}", f"must differ from the column of `{first}`"))
+            faults.add(build_invalid_field_error(f"mapping.{shown}", f"must differ from the column of `{first}`"))
     columns = mapping.get("columns") or ()
     repeated = next((name for name, count in Counter(columns).items() if count > 1), None)
     if repeated is not None:
-        faults.add(invalid("mapping.columns", f"must not repeat a column; {repeated[:64]!r} is listed twice"))
+        faults.add(
+            build_invalid_field_error("mapping.columns", f"must not repeat a column; {repeated[:64]!r} is listed twice")
+        )
 
 
 def _check_delimiter(delimiter: str | None, decimal: str | None, faults: ValidationErrors) -> None:
     if delimiter is None:
         if decimal == ",":
             rule = "must be given if `decimal` is a comma; such files usually have the delimiter ;"
-            faults.add(invalid("mapping.delimiter", rule))
+            faults.add(build_invalid_field_error("mapping.delimiter", rule))
     elif delimiter in _FORBIDDEN_DELIMITERS or delimiter.isalnum() or not (delimiter.isascii()):
-        faults.add(invalid("mapping.delimiter", "must be one ASCII character such as , ; | or a tab"))
+        faults.add(build_invalid_field_error("mapping.delimiter", "must be one ASCII character such as , ; | or a tab"))
     elif delimiter == decimal:
-        faults.add(invalid("mapping.delimiter", "must differ from `decimal`"))
+        faults.add(build_invalid_field_error("mapping.delimiter", "must differ from `decimal`"))

@@ -87,7 +87,7 @@ class ParquetReader:
         """
         collector = RowCollector(first_row - 1)
         try:
-            for part in self._iterate_step(position, min(max_rows or STEP_ROWS, STEP_ROWS)):
+            for part in self._iterate_parts_of_step(position, min(max_rows or STEP_ROWS, STEP_ROWS)):
                 self._convert_rows(part, collector)
         except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
             fault = f"The file is damaged at row {position + 1} or shortly after it: {_shorten_message(error)}."
@@ -111,7 +111,7 @@ class ParquetReader:
             except ValueError as error:
                 collector.reject(str(error), json.dumps(row, default=str, ensure_ascii=False))
 
-    def _iterate_step(self, position: int, size: int) -> Iterator[_Part]:
+    def _iterate_parts_of_step(self, position: int, size: int) -> Iterator[_Part]:
         """Yield up to ``size`` rows after the file's first ``position`` rows, at most ``STEP_BYTES`` of them."""
         is_next = self._next is not None and self._next[0] == position
         parts = self._next[1] if self._next is not None and is_next else self._iterate_parts(position, size)
@@ -240,7 +240,7 @@ def _has_valid_times_of_day(array: pa.Array) -> bool:
     if not _has_times_of_day(array.type):
         return True
     if pa.types.is_nested(array.type):
-        return all(map(_has_valid_times_of_day, _list_children(array)))
+        return all(map(_has_valid_times_of_day, _list_child_arrays(array)))
     try:
         array.validate(full=True)
     except pa.ArrowInvalid:
@@ -248,7 +248,7 @@ def _has_valid_times_of_day(array: pa.Array) -> bool:
     return True
 
 
-def _list_children(array: pa.Array) -> list[pa.Array]:
+def _list_child_arrays(array: pa.Array) -> list[pa.Array]:
     """Return the members of objects as an array for each name, and the elements of lists and maps as one array."""
     if pa.types.is_struct(array.type):
         return list(array.flatten())

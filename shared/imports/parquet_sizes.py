@@ -82,7 +82,7 @@ def require_row_group_within_limits(metadata: pq.FileMetaData, group_number: int
             raise FileRejectedError(
                 f"Column `{chunk.name[:64]}` {rule}; a message has at most {MAX_MESSAGE_BYTES} bytes."
             )
-    size = group.total_byte_size + sum(map(_measure_list_values, chunks))
+    size = group.total_byte_size + sum(map(_estimate_list_bytes_of_chunk, chunks))
     if size > MAX_GROUP_BYTES:
         fault = f"Row group {group_number + 1} can unpack to {size} bytes; the limit is {MAX_GROUP_BYTES}."
         raise FileRejectedError(f"{fault} Write the file with smaller row groups.")
@@ -106,7 +106,7 @@ def measure_row_sizes(batch: pa.RecordBatch) -> list[int]:
     Missing values count, because they need memory, too. The size of a row without missing values is at most the size
     of its message.
     """
-    sizes = [_measure_values(array) for array in batch.columns]
+    sizes = [_measure_value_sizes(array) for array in batch.columns]
     return reduce(pc.add, sizes).to_pylist() if sizes else [0] * batch.num_rows
 
 
@@ -129,25 +129,25 @@ def _iterate_chunks(metadata: pq.FileMetaData, group_number: int) -> Iterator[_C
         )
 
 
-def _measure_list_values(chunk: _Chunk) -> int:
+def _estimate_list_bytes_of_chunk(chunk: _Chunk) -> int:
     if not chunk.is_list:
         return 0
     return chunk.value_count * (LIST_VALUE_BYTES + chunk.width + (chunk.stored if chunk.can_repeat else 0))
 
 
-def _measure_values(array: pa.Array) -> pa.Array:
+def _measure_value_sizes(array: pa.Array) -> pa.Array:
     """Return the size of each value of an array as an array of whole numbers."""
-    measure = _find_measure(array.type)
-    return _repeat(1, len(array)) if measure is None else measure(array)
+    measure = _find_measure_function(array.type)
+    return _build_constant_array(1, len(array)) if measure is None else measure(array)
 
 
-def _find_measure(kind: pa.DataType) -> Callable[[pa.Array], pa.Array] | None:
+def _find_measure_function(kind: pa.DataType) -> Callable[[pa.Array], pa.Array] | None:
     """Return the function that measures values of a type; None if each value counts 1."""
     return next((measure for is_kind, measure in _MEASURES if is_kind(kind)), None)
 
 
 def _measure_dictionary_values(array: pa.DictionaryArray) -> pa.Array:
-    return pc.fill_null(_measure_values(array.dictionary).take(array.indices), 1)
+    return pc.fill_null(_measure_value_sizes(array.dictionary).take(array.indices), 1)
 
 
 def _measure_texts(array: pa.Array) -> pa.Array:
@@ -155,7 +155,7 @@ def _measure_texts(array: pa.Array) -> pa.Array:
 
 
 def _measure_structs(array: pa.StructArray) -> pa.Array:
-    return reduce(pc.add, map(_measure_values, array.flatten()), _repeat(1, len(array)))
+    return reduce(pc.add, map(_measure_value_sizes, array.flatten()), _build_constant_array(1, len(array)))
 
 
 def _measure_lists(array: pa.Array) -> pa.Array:
@@ -167,46 +167,46 @@ def _measure_lists(array: pa.Array) -> pa.Array:
     else:
         offsets = array.offsets.cast(pa.int64())
     starts, ends = offsets[:-1], offsets[1:]
-    if _find_measure(array.values.type) is None:
+    if _find_measure_function(array.values.type) is None:
         # Sums would need several times the memory of the numbers.
         return pc.add(pc.multiply(pc.subtract(ends, starts), 2), 1)
-    sums = pc.cumulative_sum(pc.add(_measure_values(array.values), 1))
-    sums = pa.concat_arrays([_repeat(0, 1), sums])
+    sums = pc.cumulative_sum(pc.add(_measure_value_sizes(array.values), 1))
+    sums = pa.concat_arrays([_build_constant_array(0, 1), sums])
     return pc.add(pc.subtract(sums.take(ends), sums.take(starts)), 1)
 
 
-def _is_list(kind: pa.DataType) -> bool:
+def _is_list_type(kind: pa.DataType) -> bool:
     types = pa.types
     return bool(
         types.is_list(kind) or types.is_large_list(kind) or types.is_map(kind) or types.is_fixed_size_list(kind)
     )
 
 
-def _is_text(kind: pa.DataType) -> bool:
+def _is_text_type(kind: pa.DataType) -> bool:
     types = pa.types
     return bool(
         types.is_string(kind) or types.is_binary(kind) or types.is_large_string(kind) or types.is_large_binary(kind)
     )
 
 
-def _is_view(kind: pa.DataType) -> bool:
+def _is_view_type(kind: pa.DataType) -> bool:
     return bool(pa.types.is_string_view(kind) or pa.types.is_binary_view(kind))
 
 
-def _is_extension(kind: pa.DataType) -> bool:
+def _is_extension_type(kind: pa.DataType) -> bool:
     return isinstance(kind, pa.BaseExtensionType)
 
 
-def _repeat(value: int, count: int) -> pa.Array:
+def _build_constant_array(value: int, count: int) -> pa.Array:
     return pa.repeat(pa.scalar(value, pa.int64()), count)
 
 
 _MEASURES: Final[tuple[tuple[Callable[[pa.DataType], bool], Callable[[pa.Array], pa.Array]], ...]] = (
     (pa.types.is_dictionary, _measure_dictionary_values),
-    (_is_text, _measure_texts),
-    (_is_view, lambda array: _measure_texts(array.cast(pa.large_binary()))),
-    (pa.types.is_fixed_size_binary, lambda array: _repeat(1 + array.type.byte_width, len(array))),
+    (_is_text_type, _measure_texts),
+    (_is_view_type, lambda array: _measure_texts(array.cast(pa.large_binary()))),
+    (pa.types.is_fixed_size_binary, lambda array: _build_constant_array(1 + array.type.byte_width, len(array))),
     (pa.types.is_struct, _measure_structs),
-    (_is_list, _measure_lists),
-    (_is_extension, lambda array: _measure_values(array.storage)),
+    (_is_list_type, _measure_lists),
+    (_is_extension_type, lambda array: _measure_value_sizes(array.storage)),
 )

@@ -17,7 +17,7 @@ from shared.imports.service import get_import_request
 from shared.imports.uploaded_file import UploadedSource, open_reader
 from shared.imports.uploads import find_upload, require_complete_upload
 from shared.runtime import SYSTEM_RUNTIME, Runtime, run_in_pool
-from shared.telemetry.json_text import parse
+from shared.telemetry.json_text import parse_lossless_json
 from shared.timestamps import format_rfc3339
 
 MAX_MESSAGES: Final = 100
@@ -135,5 +135,5 @@ def _message_to_json(message: dict[str, Any], connection: str) -> dict[str, Any]
         "connection": connection,
         "deviceId": message["device_id"],
         "messageId": message["message_id"],
-        "payload": parse(message["payload"].encode()),
+        "payload": parse_lossless_json(message["payload"].encode()),
     }

@@ -13,7 +13,7 @@ from zoneinfo import ZoneInfo
 
 from shared.catalog.models import Connection, TelemetryPolicy, TimestampFormat
 from shared.downloads.import_request import ImportFormat, ImportMapping
-from shared.telemetry.json_text import serialise
+from shared.telemetry.json_text import serialise_lossless_json
 from shared.telemetry.layout import validate_id
 from shared.telemetry.message_parser import MAX_MESSAGE_BYTES
 from shared.telemetry.normalisation import derive_message_id
@@ -164,7 +164,7 @@ class RowMapper:
         message_id = self._read_id(row, self.mapping.message_id) or derive_message_id(
             self.connection, device, timestamp, payload
         )
-        text = serialise(payload)
+        text = serialise_lossless_json(payload)
         if len(text) > MAX_MESSAGE_BYTES:
             raise ValueError(f"The message has more than {MAX_MESSAGE_BYTES} bytes.")
         return ImportedMessage(timestamp, device, message_id, text)

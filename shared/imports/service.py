@@ -27,7 +27,7 @@ from shared.downloads.models import (
 from shared.downloads.ports import JobRunner, JobStore
 from shared.downloads.service import DownloadService, may_have_stopped
 from shared.errors import Kind, WorkspaceError
-from shared.imports.uploads import load_complete_upload
+from shared.imports.uploads import find_and_require_complete_upload
 from shared.observability import logs
 from shared.runtime import SYSTEM_RUNTIME, Runtime
 
@@ -106,7 +106,7 @@ class ImportService:
         """
         await self.require_enabled_connection(lookup)
         await self._disk.require_space()
-        if job_id and (stored := await self._jobs.get(job_id)) is not None:
+        if job_id and (stored := await self._jobs.find_job(job_id)) is not None:
             return stored
         at = self._runtime.now()
         job = Job(
@@ -125,8 +125,8 @@ class ImportService:
             await self._jobs.create(job)
         except WorkspaceError:
             # Another attempt of the same request may have stored the import, which must still count.
-            if not job_id or await self._jobs.get(job_id) is None:
-                await self._quota.release_job(job.owner, job.id)
+            if not job_id or await self._jobs.find_job(job_id) is None:
+                await self._quota.release_job_and_bytes(job.owner, job.id)
             raise
         return job
 
@@ -145,7 +145,7 @@ class ImportService:
 
         Raises:
             WorkspaceError: the same errors as :meth:`get`, :meth:`require_enabled_connection` and
-                ``load_complete_upload``; CONFLICT ``IMPORT_ENDED``; UNAVAILABLE ``DOWNLOADS_UNAVAILABLE``.
+                ``find_and_require_complete_upload``; CONFLICT ``IMPORT_ENDED``; UNAVAILABLE ``DOWNLOADS_UNAVAILABLE``.
         """
         job = await self.get(caller, job_id)
         request = get_import_request(job)
@@ -153,7 +153,7 @@ class ImportService:
             raise build_job_ended_error(job)
         if request.started_at is None:
             await self.require_enabled_connection(job.connections[0])
-            blob = await load_complete_upload(self._blobs, job_id, request)
+            blob = await find_and_require_complete_upload(self._blobs, job_id, request)
             at = self._runtime.now()
             file = UploadedFile(size=blob.size, written_at=blob.written_at, etag=blob.etag)
             changed = await self._jobs.change(

@@ -23,7 +23,7 @@ async def require_waiting_import(jobs: JobStore, upload_name: str) -> None:
         WorkspaceError: NOT_FOUND ``IMPORT_NOT_FOUND``; CONFLICT ``IMPORT_ENDED`` or ``IMPORT_STARTED``;
             UNAVAILABLE ``DOWNLOADS_UNAVAILABLE``.
     """
-    job = await jobs.get(upload_name.partition("/")[0])
+    job = await jobs.find_job(upload_name.partition("/")[0])
     if job is None:
         raise build_job_not_found_error(JobKind.IMPORT)
     if not job.is_unfinished:
@@ -39,7 +39,7 @@ async def find_upload(blobs: BlobStore, job_id: str) -> Blob | None:
     return await anext((blob async for blob in blobs.list(name) if blob.name == name), None)
 
 
-async def load_complete_upload(blobs: BlobStore, job_id: str, request: ImportRequest) -> Blob:
+async def find_and_require_complete_upload(blobs: BlobStore, job_id: str, request: ImportRequest) -> Blob:
     """Find the uploaded file of an import and return it; raise an error if the file is missing or incomplete.
 
     Raises:

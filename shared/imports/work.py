@@ -167,7 +167,7 @@ class ImportRunner:
         Raises:
             WorkspaceError: UNAVAILABLE if a store does not respond; retry.
         """
-        job = await self._stores.jobs.get(job_id)
+        job = await self._stores.jobs.find_job(job_id)
         if (
             job is None
             or job.import_request is None
@@ -180,7 +180,7 @@ class ImportRunner:
             return RunResult.ENDED
         if await self._stores.disk.read_state() is DiskState.FULL:
             return RunResult.WAITING
-        if not self._lane.has_room(job.owner) or not await self._reserve_connection(job):
+        if not self._lane.has_room(job.owner) or not await self._try_reserve_connection(job):
             return RunResult.WAITING
         if job.is_unfinished and not await self._run_steps_or_fail(job):
             return RunResult.WORKING
@@ -190,7 +190,7 @@ class ImportRunner:
         await self._release_connection(job)
         return RunResult.ENDED
 
-    async def fail(self, job_id: str) -> None:
+    async def fail_job(self, job_id: str) -> None:
         """Mark an import job as failed after its last retry; the next ``run_steps`` completes a partly stored step."""
         await self._end_job(job_id, JobStatus.FAILED, FAILURE_MESSAGE)
 
@@ -201,10 +201,10 @@ class ImportRunner:
         except JobEndedError:
             return True
         except (FileRejectedError, WorkspaceError) as error:
-            await self._fail_unless_retryable(job.id, error)
+            await self._fail_job_unless_retryable(job.id, error)
             return True
 
-    async def _fail_unless_retryable(self, job_id: str, error: FileRejectedError | WorkspaceError) -> None:
+    async def _fail_job_unless_retryable(self, job_id: str, error: FileRejectedError | WorkspaceError) -> None:
         """Mark an import job as failed; raise the error again if a retry can succeed."""
         if isinstance(error, FileRejectedError):
             await self._end_job(job_id, JobStatus.FAILED, str(error))
@@ -213,7 +213,7 @@ class ImportRunner:
         else:
             raise error
 
-    async def _reserve_connection(self, job: Job) -> bool:
+    async def _try_reserve_connection(self, job: Job) -> bool:
         """Reserve the connection of an import, so that two imports cannot store the same rows.
 
         Return False if another import has reserved the connection.
@@ -252,13 +252,13 @@ class ImportRunner:
                     steps += 1
                     del step
                     await self._runtime.run_in_thread(release_unused_memory)
-                if not await self._can_continue(deadline):
+                if not await self._has_time_and_disk_space(deadline):
                     return False
         finally:
             upcoming.cancel()
             await asyncio.gather(upcoming, return_exceptions=True)
 
-    async def _can_continue(self, deadline: float) -> bool:
+    async def _has_time_and_disk_space(self, deadline: float) -> bool:
         is_full = await self._stores.disk.read_state() is DiskState.FULL
         return not is_full and self._runtime.monotonic() <= deadline
 
@@ -268,7 +268,7 @@ class ImportRunner:
         Raises:
             JobEndedError: the job has ended.
         """
-        current = await self._stores.jobs.get(job.id)
+        current = await self._stores.jobs.find_job(job.id)
         if current is None or not current.is_unfinished:
             raise JobEndedError
         await self._extend_reservation(job)
@@ -381,12 +381,14 @@ class ImportRunner:
         Raises:
             JobEndedError: the job has ended.
         """
-        await self._store_table_file(job, source, step_number, messages)
-        changed = await self._stores.jobs.change(job.id, lambda current: current.mark_step_open(step_number))
+        await self._store_file_for_query_table(job, source, step_number, messages)
+        changed = await self._stores.jobs.change(job.id, lambda current: current.mark_step_partly_stored(step_number))
         if changed is None or not changed.is_unfinished:
             raise JobEndedError
 
-    async def _store_table_file(self, job: Job, source: ImportSource, step_number: int, messages: pa.Table) -> None:
+    async def _store_file_for_query_table(
+        self, job: Job, source: ImportSource, step_number: int, messages: pa.Table
+    ) -> None:
         async with self._runtime.open_scratch_folder(self._stores.scratch, "import-") as folder:
             path = folder / "rows.parquet"
             await self._runtime.run_in_thread(
@@ -396,26 +398,26 @@ class ImportRunner:
 
     async def _complete_partly_stored_step(self, job: Job) -> None:
         """Store the remaining rows of an ended import's partly stored step; do nothing if there is no such step."""
-        current = await self._stores.jobs.get(job.id)
+        current = await self._stores.jobs.find_job(job.id)
         if current is None or current.is_unfinished or current.partly_stored_step_number is None:
             return
         step_number, source = current.partly_stored_step_number, await self._build_import_source(current)
         async with self._lane.occupy_slot(job.owner):
             # The reservation may have ended while other imports had their turns.
             await self._extend_reservation(job)
-            stored = await self._load_table_file(current, step_number)
+            stored = await self._load_file_for_query_table(current, step_number)
             # Another import or a device may have stored some of the rows in the meantime.
             messages = await self._select_new_messages(source, get_import_request(current).rows + 1, stored)
             if messages.num_rows:
                 if messages.num_rows < stored.num_rows:
-                    await self._store_table_file(current, source, step_number, messages)
+                    await self._store_file_for_query_table(current, source, step_number, messages)
                 await self._stores.archive.store_messages(source, messages)
                 await self._stores.table.ingest(
                     build_step_blob_name(job.id, step_number), _build_ingestion_tag(job, step_number)
                 )
-        await self._stores.jobs.change(job.id, lambda ended: ended.mark_step_closed(step_number))
+        await self._stores.jobs.change(job.id, lambda ended: ended.mark_step_completely_stored(step_number))
 
-    async def _load_table_file(self, job: Job, step_number: int) -> pa.Table:
+    async def _load_file_for_query_table(self, job: Job, step_number: int) -> pa.Table:
         async with self._runtime.open_scratch_folder(self._stores.scratch, "import-") as folder:
             path = folder / "rows.parquet"
             await self._stores.blobs.download_to_file(build_step_blob_name(job.id, step_number), path)
@@ -426,7 +428,9 @@ class ImportRunner:
         listed = step.rejected[: max(0, MAX_LISTED - request.rejected)]
         if listed:
             content = await self._runtime.run_in_thread(format_rejected_rows, listed)
-            await self._stores.blobs.create(f"{_build_rejected_prefix(job)}{request.steps:06d}.csv", content)
+            await self._stores.blobs.create_if_missing(
+                f"{_build_rejected_rows_prefix(job)}{request.steps:06d}.csv", content
+            )
 
     async def _complete_job(self, job: Job) -> None:
         """Store the file of rejected rows, and complete the import."""
@@ -437,7 +441,7 @@ class ImportRunner:
 
     async def _store_rejected_rows_file(self, job: Job) -> StoredFile:
         blobs = self._stores.blobs
-        parts = [blob.name async for blob in blobs.list(_build_rejected_prefix(job))]
+        parts = [blob.name async for blob in blobs.list(_build_rejected_rows_prefix(job))]
         async with self._runtime.open_scratch_folder(self._stores.scratch, "import-") as folder:
             path = folder / "rejected.csv"
             contents = [await blobs.read(name) for name in parts]
@@ -464,7 +468,7 @@ class ImportRunner:
             await self._quota.release_completed_job(job)
         else:
             await remove_files_of_ended_job(self._stores.blobs, job)
-            await self._quota.release_job(job.owner, job_id)
+            await self._quota.release_job_and_bytes(job.owner, job_id)
 
 
 def _build_lease_name(job: Job) -> str:
@@ -476,5 +480,5 @@ def _build_ingestion_tag(job: Job, step_number: int) -> str:
     return f"import-{job.id}-{step_number}"
 
 
-def _build_rejected_prefix(job: Job) -> str:
+def _build_rejected_rows_prefix(job: Job) -> str:
     return f"{build_job_blob_prefix(job.id)}rejected/"

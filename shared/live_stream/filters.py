@@ -7,7 +7,7 @@ from typing import Annotated
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
 from shared.catalog.snapshot import Catalog
-from shared.errors import Kind, WorkspaceError, invalid
+from shared.errors import Kind, WorkspaceError, build_invalid_field_error
 from shared.text_formats.strict_json import parse_json
 from shared.timestamps import format_rfc3339, parse_rfc3339
 
@@ -56,7 +56,7 @@ class StreamFilters(BaseModel):
         description="1 to 3600; impulses measured in this number of seconds before now are replayed first.",
     )
 
-    def find_replay_start(self, now: datetime) -> datetime | None:
+    def compute_replay_start(self, now: datetime) -> datetime | None:
         """Return the instant at which the replay starts; None without a replay.
 
         Raises:
@@ -65,7 +65,7 @@ class StreamFilters(BaseModel):
         if self.window_seconds is None:
             return self.since
         if self.since is not None:
-            raise invalid("since", "must not be combined with windowSec")
+            raise build_invalid_field_error("since", "must not be combined with windowSec")
         return now - timedelta(seconds=self.window_seconds)
 
     def to_stream_state(self, now: datetime) -> dict[str, str]:
@@ -74,9 +74,9 @@ class StreamFilters(BaseModel):
         The object is empty if the client requests no replay.
 
         Raises:
-            WorkspaceError: the same errors as :meth:`find_replay_start`.
+            WorkspaceError: the same errors as :meth:`compute_replay_start`.
         """
-        since = self.find_replay_start(now)
+        since = self.compute_replay_start(now)
         if since is None:
             return {}
         state = {"connection": self.connection, "surface": self.surface, "since": format_rfc3339(since)}

@@ -85,7 +85,7 @@ class History:
         """
         rows = self._page_rows
         while connections:
-            page, rows = await self._read_page(connections, since, until, rows)
+            page, rows = await self._read_page_and_accepted_size(connections, since, until, rows)
             if page:
                 yield page
             if len(page) < rows:
@@ -108,14 +108,14 @@ class History:
         Each page is expensive, because the engine sorts the whole time range again.
         """
         while True:
-            page, rows = await self._read_page(connections, since, until, rows, skipped_rows)
+            page, rows = await self._read_page_and_accepted_size(connections, since, until, rows, skipped_rows)
             if page:
                 yield page
             if len(page) < rows:
                 return
             skipped_rows += len(page)
 
-    async def _read_page(
+    async def _read_page_and_accepted_size(
         self, connections: Sequence[str], since: datetime, until: datetime, rows: int, skipped_rows: int = 0
     ) -> tuple[list[StoredImpulse], int]:
         """Return a page of at most ``rows`` messages, and the page size that was used.

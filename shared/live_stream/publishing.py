@@ -36,14 +36,14 @@ class RecentImpulses:
         self._until: OrderedDict[tuple[str, bytes], float] = OrderedDict()
         self._runtime = runtime
 
-    def was_published(self, group: str, text: bytes) -> bool:
+    def is_recently_published(self, group: str, text: bytes) -> bool:
         """Return whether an impulse (telemetry message) with the same id was published recently.
 
         Args:
             group: group of the listeners: the lookup (id in URLs) of the impulse's connection.
             text: the impulse as JSON text.
         """
-        key = (group, _extract_id_prefix(text))
+        key = (group, _extract_text_up_to_id(text))
         until = self._until.get(key)
         if until is None or self._runtime.monotonic() < until:
             return until is not None
@@ -52,7 +52,7 @@ class RecentImpulses:
 
     def remember(self, group: str, text: bytes) -> None:
         """Remember an impulse (telemetry message) as published; an impulse without an id is ignored."""
-        prefix = _extract_id_prefix(text)
+        prefix = _extract_text_up_to_id(text)
         if not prefix:
             return
         key = (group, prefix)
@@ -61,7 +61,7 @@ class RecentImpulses:
             self._until.popitem(last=False)
 
 
-def _extract_id_prefix(text: bytes) -> bytes:
+def _extract_text_up_to_id(text: bytes) -> bytes:
     """Return the start of a telemetry message's JSON text up to the end of its id; this start identifies the message.
 
     Parsing the whole text as JSON would cost as much as publishing it.
@@ -163,7 +163,7 @@ class LivePublisher:
         tasks = [self._publish_group(group, batch, done, pauses=pauses) for group, batch in unpublished.items()]
         failed = [error for error in await asyncio.gather(*tasks, return_exceptions=True) if error is not None]
         if failed:
-            self._record_failure(partition, len(events), failed[0])
+            self._record_publishing_failure(partition, len(events), failed[0])
             raise failed[0]
         done.clear()
 
@@ -211,7 +211,7 @@ class LivePublisher:
                 return
             began = self._runtime.monotonic()
             for count, event in enumerate(events, 1):
-                await self._publish_once(group, event)
+                await self._publish_unless_repeated(group, event)
                 published_numbers.add(event.sequence_number)
                 if pauses and count % PAUSE_AFTER_MESSAGES == 0:
                     await self._runtime.sleep(PAUSE_FACTOR * (self._runtime.monotonic() - began))
@@ -224,12 +224,12 @@ class LivePublisher:
         except WorkspaceError:
             return True
 
-    async def _publish_once(self, group: str, event: HubEvent) -> None:
+    async def _publish_unless_repeated(self, group: str, event: HubEvent) -> None:
         """Publish a telemetry message unless it was published recently.
 
         Remember the message only after it was sent successfully.
         """
-        if self._repeats.was_published(group, event.body):
+        if self._repeats.is_recently_published(group, event.body):
             self.counters.repeated += 1
             return
         await self._publish_with_retries(group, event)
@@ -253,7 +253,7 @@ class LivePublisher:
                 return
             await self._runtime.sleep(FIRST_PAUSE_SECONDS * 2**attempt * self._runtime.uniform(0.5, 1))
 
-    def _record_failure(self, partition: str, events: int, error: BaseException) -> None:
+    def _record_publishing_failure(self, partition: str, events: int, error: BaseException) -> None:
         self.counters.failures += 1
         _LOGGER.warning(
             "cannot publish impulses to the live stream",

@@ -18,7 +18,7 @@ from shared.live_stream.ports import StreamSender
 from shared.live_stream.publishing import ATTEMPTS, FIRST_PAUSE_SECONDS
 from shared.observability.logs import fields, get_logger
 from shared.runtime import SYSTEM_RUNTIME, Runtime
-from shared.telemetry.json_text import parse
+from shared.telemetry.json_text import parse_lossless_json
 from shared.telemetry.ports import CurrentCatalog
 
 REMEMBERED = 200_000
@@ -154,7 +154,7 @@ class SentImpulses:
 
     def contains(self, text: bytes) -> bool:
         """Return whether a telemetry message, as JSON text, is remembered as sent."""
-        impulse = parse(text)
+        impulse = parse_lossless_json(text)
         return (impulse["Metadata"]["ConnectionLookup"], impulse["ID"]) in self._sent
 
     def find_oldest_remembered_time(self, since: datetime) -> datetime:

@@ -105,7 +105,7 @@ class Listener:
         return f"{int(self.expires_at.timestamp())}.{self.token_id}.{quote(self.member_id, safe='@')}"
 
 
-def read_moved_authorization(headers: Mapping[str, str]) -> str:
+def read_authorization_moved_by_gateway(headers: Mapping[str, str]) -> str:
     """Return the Authorization header of the client, which the gateway has moved to another header."""
     return headers.get(MOVED_HEADER, "")
 
@@ -171,7 +171,7 @@ class LiveStream:
             WorkspaceError: INVALID for ``since`` combined with ``windowSec``; NOT_FOUND for an unknown connection or
                 surface.
         """
-        filters.find_replay_start(self._runtime.now())
+        filters.compute_replay_start(self._runtime.now())
         return filters.select_connections(await self._catalog())
 
     async def admit(self, principal: Principal, filters: StreamFilters, stream_id: str) -> StreamAdmission:

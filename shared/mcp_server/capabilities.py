@@ -134,7 +134,7 @@ class Capabilities:
     prompts: Sequence[Prompt]
 
 
-def build_too_large_error() -> WorkspaceError:
+def build_result_too_large_error() -> WorkspaceError:
     """Build the error for a tool's result of over ``MAX_RESULT_CHARACTERS``."""
     detail = f"The result exceeds {MAX_RESULT_CHARACTERS} characters; request fewer rows or a shorter time range."
     return WorkspaceError(Kind.TOO_LARGE, "RESULT_TOO_LARGE", detail)
@@ -181,20 +181,20 @@ def _replace_references(value: Any, named_schemas: Mapping[str, Any]) -> Any:
     if not isinstance(value, Mapping):
         return value
     if "$ref" in value:
-        kind = _find_type(value, named_schemas)
+        kind = _find_json_type(value, named_schemas)
         return {} if kind is None else {"type": kind}
     return {keyword: _replace_references(each, named_schemas) for keyword, each in value.items() if keyword != "$defs"}
 
 
-def _find_type(schema: Mapping[str, Any], named_schemas: Mapping[str, Any]) -> Any:
+def _find_json_type(schema: Mapping[str, Any], named_schemas: Mapping[str, Any]) -> Any:
     """Return the JSON type of a schema, of the schema that it references, or of all its alternatives.
 
     Return None if the schema has no type, or if its alternatives have different types.
     """
     if "$ref" in schema:
-        return _find_type(named_schemas.get(schema["$ref"].rpartition("/")[2], {}), named_schemas)
+        return _find_json_type(named_schemas.get(schema["$ref"].rpartition("/")[2], {}), named_schemas)
     if "anyOf" in schema:
-        first, *others = (_find_type(each, named_schemas) for each in schema["anyOf"])
+        first, *others = (_find_json_type(each, named_schemas) for each in schema["anyOf"])
         return first if all(each == first for each in others) else None
     return schema.get("type")
 
@@ -203,11 +203,11 @@ def _compact_schema(schema: Mapping[str, Any], is_kept: Callable[[str], bool]) -
     """Return a copy of a schema, also of its inner schemas, with only those keywords for which ``is_kept`` is true."""
     kept = {keyword: value for keyword, value in schema.items() if is_kept(keyword)}
     return _merge_alternative_types(
-        {keyword: _compact_value(keyword, value, is_kept) for keyword, value in kept.items()}
+        {keyword: _compact_keyword_value(keyword, value, is_kept) for keyword, value in kept.items()}
     )
 
 
-def _compact_value(keyword: str, value: Any, is_kept: Callable[[str], bool]) -> Any:
+def _compact_keyword_value(keyword: str, value: Any, is_kept: Callable[[str], bool]) -> Any:
     if keyword in _VALUES:
         return value
     if keyword in _NAMED:

@@ -34,7 +34,7 @@ from shared.mcp_server.capabilities import (
     Tool,
     ToolResult,
     add_next_call_advice,
-    build_too_large_error,
+    build_result_too_large_error,
     compact_input_schema,
     compact_output_schema,
     to_error_result,
@@ -98,7 +98,7 @@ async def handle_request(
         await manager.handle_request(_build_asgi_scope(request), _build_receive_function(body), collector.send)
     reply = _to_problem_reply(collector.build_reply())
     reply.body = await contents.insert_into(reply.body)
-    return _add_parse_error(reply, parse_error) if parse_error else reply
+    return _add_reason_to_parse_error(reply, parse_error) if parse_error else reply
 
 
 async def _find_parse_error(body: bytes, runtime: Runtime) -> str:
@@ -110,7 +110,7 @@ async def _find_parse_error(body: bytes, runtime: Runtime) -> str:
     return ""
 
 
-def _add_parse_error(reply: Reply, parse_error: str) -> Reply:
+def _add_reason_to_parse_error(reply: Reply, parse_error: str) -> Reply:
     """Add the JSON parser's reason to a reply with a parse error (JSON-RPC 2.0 section 5.1); return the reply."""
     document = json.loads(reply.body)
     if document.get("error", {}).get("code") == PARSE_ERROR:
@@ -316,7 +316,7 @@ def _serialise_result(result: ToolResult, tool: Tool, tool_names: Collection[str
         result = add_next_call_advice(result, tool, tool_names)
     text = _to_json_text(result)
     if text is None:
-        return _serialise_result(to_error_result(build_too_large_error()), tool, tool_names)
+        return _serialise_result(to_error_result(build_result_too_large_error()), tool, tool_names)
     return text, result.is_error
 
 

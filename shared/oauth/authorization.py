@@ -104,7 +104,7 @@ class AuthorizationService:
             return build_error_redirect(redirect_uri, parameters, base, error)
         return None
 
-    def record_request_arrival(self, parameters: Parameters) -> str | None:
+    def record_and_format_request_time(self, parameters: Parameters) -> str | None:
         """Record the time at which an authorization request arrived; see :meth:`RequestTimes.record_arrival`."""
         return self._times.record_arrival(parameters)
 
@@ -181,7 +181,7 @@ class AuthorizationService:
         at = self._runtime.now()
         grant_id = build_token_id(self._runtime, at)
         code = generate_authorization_code(self._runtime, grant_id)
-        ancestors = await self._lineage.find_ancestors(caller)
+        ancestors = await self._lineage.find_ancestor_credentials(caller)
         key = ancestors.api_key
         grant = Grant(
             grant_id=grant_id,
@@ -199,7 +199,7 @@ class AuthorizationService:
         )
         await self._store.add_grant(grant)
         # After the grant is stored: a later revocation of the credential finds the grant and ends it.
-        await self._lineage.require_not_revoked(caller)
+        await self._lineage.require_credential_not_revoked(caller)
         details = {
             "clientId": grant.client_id,
             "clientName": grant.client_name,
@@ -207,7 +207,7 @@ class AuthorizationService:
             "accessRights": sorted(rights),
             "madeWith": caller.describe_credential(),
         }
-        await self._audit.record(
+        await self._audit.record_event(
             caller.member_id, "Grant.Created", "Grant", grant_id, append_id=f"grant-created-{grant_id}", after=details
         )
         return str(code)
@@ -219,7 +219,7 @@ def _parse_rights_and_challenge(parameters: Parameters, base: str) -> tuple[froz
     Raises:
         OAuthError: a parameter is missing or invalid; the error is meant for the client.
     """
-    parameters.check_unique()
+    parameters.check_no_parameter_is_repeated()
     if parameters.require("response_type") != "code":
         raise OAuthError(OAuthErrorCode.UNSUPPORTED_RESPONSE_TYPE, "The parameter response_type must be code.")
     if parameters.get("response_mode") not in (None, "query"):

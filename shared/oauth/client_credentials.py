@@ -29,7 +29,7 @@ class ClientCredentialsGrant:
             OAuthError: ``invalid_client``.
             WorkspaceError: UNAVAILABLE.
         """
-        parts = api_keys.parse_key(client.secret)
+        parts = api_keys.parse_key_id_and_secret(client.secret)
         if parts is None or parts[0] != client.client_id:
             raise build_invalid_client_error(_INVALID)
         try:

@@ -51,7 +51,7 @@ class Client:
             return self.redirect_uris[0]
         if requested is None or not any(is_redirect_allowed(requested, declared) for declared in self.redirect_uris):
             detail = "Parameter `redirect_uri` must be one of the redirect URIs of the client."
-            members = _describe_parameter_error("redirect_uri", "invalid_request", detail)
+            members = _build_parameter_error_members("redirect_uri", "invalid_request", detail)
             raise WorkspaceError(Kind.INVALID, "REDIRECT_URI_MISMATCH", detail, **members)
         return requested
 
@@ -107,11 +107,11 @@ def build_unknown_client_error(detail: str) -> WorkspaceError:
 
     The reply must not be a redirect, because the redirect URI is not trusted.
     """
-    members = _describe_parameter_error("client_id", "invalid_client", detail)
+    members = _build_parameter_error_members("client_id", "invalid_client", detail)
     return WorkspaceError(Kind.INVALID, "OAUTH_CLIENT_UNKNOWN", detail, **members)
 
 
-def _describe_parameter_error(parameter: str, oauth_error: str, detail: str) -> dict[str, object]:
+def _build_parameter_error_members(parameter: str, oauth_error: str, detail: str) -> dict[str, object]:
     errors = [{"field": parameter, "message": detail}]
     return {"errors": errors, "error": oauth_error, "error_description": detail}
 
@@ -261,7 +261,7 @@ def _parse_client_document(url: OutboundUrl, reply: OutboundReply) -> Client:
         raise ValueError("Property `client_id` of the client metadata document must be equal to its URL.")
     if document.get("token_endpoint_auth_method", "none") != "none" or "client_secret" in document:
         raise ValueError("Property `token_endpoint_auth_method` of the client metadata document must be `none`.")
-    return Client(url.text, _read_name(url, document.get("client_name")), _read_redirect_uris(document))
+    return Client(url.text, _read_client_name(url, document.get("client_name")), _read_redirect_uris(document))
 
 
 def _read_redirect_uris(document: Mapping[str, Any]) -> tuple[str, ...]:
@@ -276,7 +276,7 @@ def _read_redirect_uris(document: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(uris)
 
 
-def _read_name(url: OutboundUrl, name: object) -> str:
+def _read_client_name(url: OutboundUrl, name: object) -> str:
     """Return the display name of a client, or the host of its metadata document if its name is missing or invalid."""
     try:
         return validate_name(name) if isinstance(name, str) and 1 <= len(name) <= _MAX_NAME else url.host

@@ -149,7 +149,7 @@ class RefusalRecorder:
             return
         earlier, refusals.hour = refusals.hour, hour
         try:
-            refusals.counts -= await self._record_event(known, hour, refusals.counts)
+            refusals.counts -= await self._record_refusals_of_hour(known, hour, refusals.counts)
         except WorkspaceError as failure:
             refusals.hour = earlier
             _LOG.warning("refused requests of a client are not audited yet", extra=logs.fields(error=failure.code))
@@ -157,9 +157,9 @@ class RefusalRecorder:
             refusals.hour = earlier
             raise
 
-    async def _record_event(self, client_id: str, hour: str, counts: Counter[str]) -> Counter[str]:
+    async def _record_refusals_of_hour(self, client_id: str, hour: str, counts: Counter[str]) -> Counter[str]:
         """Append the event of an hour unless it is stored; return the counts of this instance that it contains."""
-        record = await self._audit.record(
+        record = await self._audit.record_event(
             SERVICE,
             "OAuthClient.Refused",
             "OAuthClient",

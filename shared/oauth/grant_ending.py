@@ -21,7 +21,7 @@ from shared.runtime import SYSTEM_RUNTIME, Runtime
 from shared.versioned_cache import VersionedCache
 
 SCHEDULE: Final = "40 */5 * * * *"
-"""NCRONTAB schedule (six fields) of :meth:`GrantEnder.run`."""
+"""NCRONTAB schedule (six fields) of :meth:`GrantEnder.complete_ends_and_end_orphaned_grants`."""
 
 
 class GrantEnder:
@@ -93,7 +93,7 @@ class GrantEnder:
         stored = await self._store.find_grant(grant_id)
         return "" if stored is None else stored.grant.api_key_id or stored.grant.token_id
 
-    async def run(self) -> None:
+    async def complete_ends_and_end_orphaned_grants(self) -> None:
         """Complete interrupted ends of grants; end the grants of disabled members and of removed clients."""
         for stored in await self._store.list_grants_with_unrecorded_end():
             await self._complete_grant_end(stored)
@@ -120,7 +120,7 @@ class GrantEnder:
             return
         await self._credential_store.revoke_token(grant.grant_id, end.at)
         self._credentials.invalidate()
-        await self._audit.record(
+        await self._audit.record_event(
             end.actor,
             "Grant.Ended",
             "Grant",

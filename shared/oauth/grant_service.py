@@ -167,7 +167,7 @@ class GrantService:
             OAuthError: ``invalid_grant`` if the member is disabled or has none of the rights, if the client is no
                 longer declared, or if the credential with which the member consented was revoked or has expired.
         """
-        team, credentials = await self._directory.get_team(), await self._credentials.current()
+        team, credentials = await self._directory.get_team(), await self._credentials.load_current_value()
         member = team.members.get(grant.member_id)
         if await self._ender.end_if_orphaned(grant) or member is None:
             raise build_invalid_grant_error("The member who consented is disabled, or the client was removed.")

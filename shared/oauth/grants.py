@@ -206,7 +206,7 @@ def grant_to_json(grant: Grant) -> dict[str, Any]:
             "startedAt": format_rfc3339(refresh.started_at),
         },
         "credentialEndsAt": None if grant.credential_ends_at is None else format_rfc3339(grant.credential_ends_at),
-        "end": None if grant.end is None else _end_to_json(grant.end),
+        "end": None if grant.end is None else _grant_end_to_json(grant.end),
     }
 
 
@@ -222,7 +222,7 @@ def _sign_in_from_json(stored: Mapping[str, Any]) -> SignIn:
     return SignIn(parse_epoch_seconds(stored["authTime"]), tuple(stored["amr"]), stored["sid"])
 
 
-def _end_to_json(end: GrantEnd) -> dict[str, Any]:
+def _grant_end_to_json(end: GrantEnd) -> dict[str, Any]:
     return {
         "at": format_rfc3339(end.at),
         "reason": end.reason,
@@ -262,11 +262,11 @@ def grant_from_json(stored: Mapping[str, Any]) -> Grant:
             parse_rfc3339(refresh["startedAt"]),
         ),
         credential_ends_at=_parse_time(stored["credentialEndsAt"]),
-        end=None if stored["end"] is None else _end_from_json(stored["end"]),
+        end=None if stored["end"] is None else _grant_end_from_json(stored["end"]),
     )
 
 
-def _end_from_json(stored: Mapping[str, Any]) -> GrantEnd:
+def _grant_end_from_json(stored: Mapping[str, Any]) -> GrantEnd:
     reason = EndReason(stored["reason"])
     return GrantEnd(parse_rfc3339(stored["at"]), reason, stored["actor"], stored["madeWith"], stored["isRecorded"])
 

@@ -44,7 +44,7 @@ class Parameters:
         """Return the value of a parameter; None if it is missing."""
         return self.values.get(name)
 
-    def check_unique(self) -> None:
+    def check_no_parameter_is_repeated(self) -> None:
         """Check that no parameter except ``resource`` is repeated.
 
         Raises:
@@ -88,7 +88,7 @@ def parse_form(media_type: str, body: bytes) -> Parameters:
     except ValueError:
         raise build_invalid_request_error("The body is not a valid form in UTF-8.") from None
     parameters = collect_parameters(pairs)
-    parameters.check_unique()
+    parameters.check_no_parameter_is_repeated()
     return parameters
 
 

@@ -48,10 +48,10 @@ class TokenRevocation:
             raise
         if key is None and owner.client_id != client.client_id:
             raise build_invalid_grant_error(_OTHER_CLIENT)
-        if key is not None and not await self._descends_from_key(owner, key):
+        if key is not None and not await self._is_credential_issued_by_key(owner, key):
             raise build_invalid_grant_error(_OTHER_CLIENT)
         await self._issuer.revoke_own_token(owner)
 
-    async def _descends_from_key(self, owner: Principal, key: Principal) -> bool:
+    async def _is_credential_issued_by_key(self, owner: Principal, key: Principal) -> bool:
         issued = await self._store.find_token(owner.credential_id)
         return issued is not None and issued.parent == key.credential_id

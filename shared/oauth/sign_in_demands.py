@@ -9,7 +9,7 @@ from typing import Final
 
 from shared.auth.reauthentication import MAX_AHEAD, build_reauthentication_error
 from shared.auth.sign_ins import SignIn
-from shared.errors import invalid
+from shared.errors import build_invalid_field_error
 from shared.oauth.errors import OAuthError, build_invalid_request_error
 from shared.oauth.parameters import Parameters
 from shared.runtime import SYSTEM_RUNTIME, Runtime
@@ -50,9 +50,9 @@ class SignInDemand:
         Raises:
             WorkspaceError: UNAUTHENTICATED ``REAUTHENTICATION_REQUIRED``.
         """
-        if self.is_new and not _is_sign_in_later(sign_in, requested_at):
+        if self.is_new and not _is_sign_in_after_request(sign_in, requested_at):
             raise build_reauthentication_error(0, "The application")
-        if self.max_age and not _is_sign_in_within(sign_in, timedelta(seconds=self.max_age), at):
+        if self.max_age and not _is_sign_in_within_age(sign_in, timedelta(seconds=self.max_age), at):
             raise build_reauthentication_error(self.max_age, "The application")
 
 
@@ -124,18 +124,18 @@ class RequestTimes:
         try:
             sent = parse_rfc3339(text)
         except ValueError as error:
-            raise invalid(REQUESTED_AT, str(error)) from None
+            raise build_invalid_field_error(REQUESTED_AT, str(error)) from None
         if self._runtime.now() - sent > LONGEST_CONSENT:
             return recorded
         return sent if recorded is None else max(sent, recorded)
 
 
-def _is_sign_in_within(sign_in: SignIn, age: timedelta, at: datetime) -> bool:
+def _is_sign_in_within_age(sign_in: SignIn, age: timedelta, at: datetime) -> bool:
     """Return whether a sign-in is at most ``age`` old, and at most ``MAX_AHEAD`` in the future."""
     return sign_in.exact_time is not None and -MAX_AHEAD <= at - sign_in.exact_time <= age
 
 
-def _is_sign_in_later(sign_in: SignIn, requested_at: datetime | None) -> bool:
+def _is_sign_in_after_request(sign_in: SignIn, requested_at: datetime | None) -> bool:
     """Return whether a sign-in is known to be later than a request."""
     if sign_in.exact_time is None or requested_at is None:
         return False

@@ -79,7 +79,7 @@ def count(name: str, amount: int = 1, **attributes: Attribute) -> None:
         _get_instrument(name).add(amount, attributes)
 
 
-def change_level_metric(name: str, amount: int, **attributes: Attribute) -> None:
+def add_to_level_metric(name: str, amount: int, **attributes: Attribute) -> None:
     """Change a level metric by an amount, which can be negative; see :func:`count` for the name and the attributes."""
     if is_signal_enabled(Signal.METRICS):
         _get_instrument(name).add(amount, attributes)

@@ -80,14 +80,14 @@ class Readiness:
         if not self._is_fresh():
             async with self._lock:
                 if not self._is_fresh():
-                    self._failing = await self._find_failing_dependencies()
+                    self._failing = await self._probe_and_list_failing_dependencies()
                     self._checked_at = self._runtime.monotonic()
         return list(self._failing)
 
     def _is_fresh(self) -> bool:
         return self._runtime.monotonic() - self._checked_at < self.cache_seconds
 
-    async def _find_failing_dependencies(self) -> list[str]:
+    async def _probe_and_list_failing_dependencies(self) -> list[str]:
         probes = {**self._probes(), **_host_probes}
         results = await asyncio.gather(*(_is_dependency_ready(name, probe) for name, probe in probes.items()))
         return [name for name, succeeded in zip(probes, results, strict=True) if not succeeded]

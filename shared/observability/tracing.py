@@ -162,11 +162,11 @@ def _start_span(
         try:
             yield
         except failures as error:
-            _record_error(created, error)
+            _record_error_on_span(created, error)
             raise
 
 
-def _record_error(created: "Span", error: Exception) -> None:
+def _record_error_on_span(created: "Span", error: Exception) -> None:
     if not isinstance(error, WorkspaceError):
         mark_span_failed(created, type(error).__name__)
         return

@@ -340,7 +340,7 @@ def _build_table_operation(
         if parameter["name"] not in _PATH_NAMES
     ]
     operation_object[KEY_PATH] = container.partition_key_path
-    _set_examples(operation_object, container)
+    _set_body_examples(operation_object, container)
     return operation_object
 
 
@@ -354,7 +354,7 @@ def _make_partition_key_required(parameter: Schema, operation: Operation, contai
     return {**parameter, "required": True} if parameter["name"] == _KEY and single and not is_derived else parameter
 
 
-def _set_examples(operation_object: Schema, container: Container) -> None:
+def _set_body_examples(operation_object: Schema, container: Container) -> None:
     """Set examples of request and response bodies that use the table's partition key."""
     example = _build_example_document(container.partition_key_path)
     if "requestBody" in operation_object:

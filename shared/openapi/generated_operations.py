@@ -12,7 +12,7 @@ from typing import Any, Final
 from shared.catalog.models import Connection, ParameterType, QueryParameter, SignalDefinition, SignalType, WarmQuery
 from shared.openapi.paths import LONGEST_PARAMETER, to_camel_case
 from shared.openapi.schemas import Schema, SchemaRegistry, add_length_limits
-from shared.telemetry.pointers import compile_pointer
+from shared.telemetry.pointers import parse_pointer
 from shared.timestamps import format_rfc3339
 from shared.warm_queries.ports import Column
 from shared.webhooks.event_data import DESCRIPTIONS, EventDescription
@@ -201,7 +201,7 @@ def _add_signals(schema: Schema, connection: Connection) -> Schema:
     declared = copy.deepcopy(schema)
     for signal in _list_top_level_signals(connection):
         parent = declared
-        *objects, name = compile_pointer(signal.pointer)
+        *objects, name = parse_pointer(signal.pointer)
         for token in objects:
             parent = parent.setdefault("properties", {}).setdefault(token, {})
             parent.setdefault("type", "object")
@@ -214,7 +214,7 @@ def _list_top_level_signals(connection: Connection) -> list[SignalDefinition]:
     return [
         signal
         for signal in connection.signals
-        if not any(token.isdecimal() for token in compile_pointer(signal.pointer)[1:])
+        if not any(token.isdecimal() for token in parse_pointer(signal.pointer)[1:])
     ]
 
 
@@ -246,7 +246,7 @@ def _build_example_message(connection: Connection) -> dict[str, Any]:
     example: dict[str, Any] = {}
     for signal in _list_top_level_signals(connection):
         parent: Any = example
-        *objects, name = compile_pointer(signal.pointer)
+        *objects, name = parse_pointer(signal.pointer)
         for token in objects:
             parent = parent.setdefault(token, {}) if isinstance(parent, dict) else {}
         if isinstance(parent, dict):

@@ -208,11 +208,11 @@ def build_header_parameters(operation: Operation, schemas: SchemaRegistry) -> li
                 add_length_limits(header["schema"], LONGEST_PARAMETER), "", name
             ),
         }
-        for name, header in _iterate_headers(operation)
+        for name, header in _iterate_documented_headers(operation)
     ]
 
 
-def _iterate_headers(operation: Operation) -> Iterator[tuple[str, Mapping[str, Any]]]:
+def _iterate_documented_headers(operation: Operation) -> Iterator[tuple[str, Mapping[str, Any]]]:
     yield from operation.docs.headers.items()
     if operation.is_versioned:
         yield HEADER, _VERSION

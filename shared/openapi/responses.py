@@ -139,17 +139,17 @@ def build_error_components(schemas: SchemaRegistry) -> tuple[Schema, Schema]:
     return responses, examples
 
 
-def _build_header(description: str, *, required: bool = True) -> Schema:
+def _build_header_object(description: str, *, required: bool = True) -> Schema:
     return {"description": description, "required": required, "schema": {"type": "string"}}
 
 
 HEADERS: Schema = {
-    "RateLimit": _build_header(
+    "RateLimit": _build_header_object(
         'Remaining requests of the caller: `"default";r=599;t=60`, requests and seconds until the limit is restored '
         "(draft-ietf-httpapi-ratelimit-headers-10).",
         required=False,
     ),
-    "RateLimit-Policy": _build_header(
+    "RateLimit-Policy": _build_header_object(
         'Limit of the caller: `"default";q=600;w=60`, requests per window in seconds.', required=False
     ),
     HEADER: {
@@ -158,17 +158,19 @@ HEADERS: Schema = {
         "schema": {"type": "string", "enum": list(SUPPORTED)},
         "example": CURRENT,
     },
-    "x-request-id": _build_header("Identifies the request in the service log: the caller's own id, or a new one."),
-    IGNORED: _build_header("Names of ignored parameters, body properties and values.", required=False),
-    "Deprecation": _build_header(
+    "x-request-id": _build_header_object(
+        "Identifies the request in the service log: the caller's own id, or a new one."
+    ),
+    IGNORED: _build_header_object("Names of ignored parameters, body properties and values.", required=False),
+    "Deprecation": _build_header_object(
         "Date of the deprecation, if the request uses a deprecated operation or name, such as `@1796083200` "
         "(RFC 9745).",
         required=False,
     ),
-    "Sunset": _build_header(
+    "Sunset": _build_header_object(
         "Present together with `Deprecation`: the date from which the request can fail (RFC 8594).", required=False
     ),
-    "Link": _build_header(
+    "Link": _build_header_object(
         'Present together with `Deprecation`: the page about deprecations, with `rel="deprecation"` (RFC 8288).',
         required=False,
     ),
@@ -183,28 +185,30 @@ _DEPRECATION_HEADERS: Schema = {
     name: {"$ref": f"#/components/headers/{name}"} for name in ("Deprecation", "Sunset", "Link")
 }
 _RETRY_AFTER_HEADER: Schema = {
-    "Retry-After": _build_header("Seconds to wait; only with a temporary error.", required=False)
+    "Retry-After": _build_header_object("Seconds to wait; only with a temporary error.", required=False)
 }
 _RETRYABLE_CODES = frozenset({"RECEIPT_NOT_READY", "SIGNATURE_TOKEN_USED"})
 """Codes whose replies have ``Retry-After`` although most replies with the same status have none."""
 
 _PROBLEM_HEADERS = {
     401: {
-        "WWW-Authenticate": _build_header(
+        "WWW-Authenticate": _build_header_object(
             "`Bearer`; with `error` and `max_age` (RFC 9470) if the person must sign in again."
         )
     },
-    405: {"Allow": _build_header("Methods of the address, separated by commas.")},
+    405: {"Allow": _build_header_object("Methods of the address, separated by commas.")},
     415: {
-        "Accept-Encoding": _build_header(
+        "Accept-Encoding": _build_header_object(
             "Content encodings that the operation accepts; missing if the media type is the cause.", required=False
         )
     },
     426: {
-        "Upgrade": _build_header("`websocket`."),
-        "Sec-WebSocket-Version": _build_header("Supported version, if the request has another one.", required=False),
+        "Upgrade": _build_header_object("`websocket`."),
+        "Sec-WebSocket-Version": _build_header_object(
+            "Supported version, if the request has another one.", required=False
+        ),
     },
-    429: {"Retry-After": _build_header("Seconds to wait.")},
-    503: {"Retry-After": _build_header("Seconds to wait; missing if waiting does not help.", required=False)},
-    507: {"Retry-After": _build_header("Seconds to wait; missing if waiting does not help.", required=False)},
+    429: {"Retry-After": _build_header_object("Seconds to wait.")},
+    503: {"Retry-After": _build_header_object("Seconds to wait; missing if waiting does not help.", required=False)},
+    507: {"Retry-After": _build_header_object("Seconds to wait; missing if waiting does not help.", required=False)},
 }

@@ -28,7 +28,7 @@ class ClosedBody:
 
     server_set: Collection[str] = ()
 
-    def close_schema(self, schema: Schema) -> Schema:
+    def build_closed_schema(self, schema: Schema) -> Schema:
         """Return a copy of a body's schema that forbids unknown properties and contains those in ``server_set``."""
         schema_copy: Schema = _forbid_unknown_properties(schema)
         if self.server_set:
@@ -85,12 +85,12 @@ class SchemaRegistry:
         if max_length:
             schema_copy = add_length_limits(schema_copy, max_length)
         if closed is not None:
-            schema_copy = closed.close_schema(schema_copy)
+            schema_copy = closed.build_closed_schema(schema_copy)
         for name, schema in schema_copy.pop("$defs", {}).items():
-            self._add_definition(name, schema)
+            self._add_schema_and_enums(name, schema)
         title = schema_copy.get("title")
         if schema_copy.get("type") == "object" and title and "properties" in schema_copy:
-            self._add_definition(title, schema_copy)
+            self._add_schema_and_enums(title, schema_copy)
             return {"$ref": _TEMPLATE.format(model=title)}
         return schema_copy
 
@@ -98,7 +98,7 @@ class SchemaRegistry:
         """Return the query parameters that a model declares, and register the enumerations that they refer to."""
         schema = _build_schema_copy(model, "validation")
         for name, definition in schema.get("$defs", {}).items():
-            self._add_definition(name, definition)
+            self._add_schema_and_enums(name, definition)
         return _to_parameters(schema, {})
 
     def replace_enums_by_references(self, schema: Schema, owner: str, member: str) -> Schema:
@@ -126,7 +126,7 @@ class SchemaRegistry:
         self._add_schema(name, {"title": name, **{key: value for key, value in schema.items() if key not in rest}})
         return {"$ref": _TEMPLATE.format(model=name), **rest}
 
-    def _add_definition(self, name: str, schema: Schema) -> None:
+    def _add_schema_and_enums(self, name: str, schema: Schema) -> None:
         """Register the schema of a named type, and the enumerations of its properties."""
         if "properties" in schema:
             schema = {**schema, "properties": self._replace_property_enums(name, schema["properties"])}

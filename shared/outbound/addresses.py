@@ -240,18 +240,18 @@ class AddressRules:
             raise AddressRefusedError(f"The host `{url.host}` has no IP address.")
         for address in addresses:
             self._check_address(url, address)
-        if url.scheme != "https" and (https_only or not all(map(self._is_allowed, addresses))):
+        if url.scheme != "https" and (https_only or not all(map(self._is_in_allowed_network, addresses))):
             raise AddressRefusedError("The URL must begin with `https://`.")
 
     def _check_address(self, url: OutboundUrl, address: Address) -> None:
-        if not (is_public(address) or self._is_allowed(address)):
+        if not (is_public(address) or self._is_in_allowed_network(address)):
             raise AddressRefusedError(f"The host `{url.host}` resolves to an address that is not public.")
         if url.port in self.own_ports and not is_public(address):
             raise AddressRefusedError(
                 f"Port {url.port} is a port of this service, and is allowed only at public addresses; use another port."
             )
 
-    def _is_allowed(self, address: Address) -> bool:
+    def _is_in_allowed_network(self, address: Address) -> bool:
         if not ALWAYS_REFUSED.isdisjoint((address, _unwrap_embedded_address(address))):
             return False
         return any(address in network for network in self.allowed_networks)

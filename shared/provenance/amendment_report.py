@@ -10,7 +10,7 @@ from urllib.parse import urlencode
 
 from shared.interpreter import pause_garbage_collection
 from shared.provenance.amendments import AmendmentState
-from shared.provenance.decisions import FoundDecisions, has_matching_filter_fields, read_decided_amendment_id
+from shared.provenance.decisions import FoundDecisions, has_metadata_matching_content, read_decided_amendment_id
 from shared.provenance.hash_rule import format_record_id
 from shared.provenance.ports import ChainKey, ChainRecord
 from shared.provenance.queries import AuditQueryResult
@@ -134,8 +134,8 @@ def render_amendment(stored: ChainRecord, decided: FoundDecisions, links: "_Rece
     stored_decision = decided.by_amendment.get(amendment_id)
     if stored_decision is not None and read_decided_amendment_id(stored_decision) != amendment_id:
         return _render_damaged_amendment(amendment_id)
-    is_mismatch = not has_matching_filter_fields(stored) or (
-        stored_decision is not None and not has_matching_filter_fields(stored_decision)
+    is_mismatch = not has_metadata_matching_content(stored) or (
+        stored_decision is not None and not has_metadata_matching_content(stored_decision)
     )
     try:
         record = parse_record(stored.canonical, stored.hash)

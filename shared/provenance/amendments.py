@@ -6,18 +6,18 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Final
 
-from shared.errors import Kind, ValidationErrors, WorkspaceError, invalid
+from shared.errors import Kind, ValidationErrors, WorkspaceError, build_invalid_field_error
 from shared.provenance.appender import AppendResult, Check
 from shared.provenance.chain_log import ChainLog
 from shared.provenance.decisions import (
     FoundDecisions,
     find_decisions,
-    has_matching_filter_fields,
+    has_metadata_matching_content,
     parse_verified_content,
 )
 from shared.provenance.hash_rule import format_record_id, sequence_from_record_id
 from shared.provenance.models import AmendmentBody
-from shared.provenance.ports import ChainKey, ChainRecord, ChainStore, Lookup
+from shared.provenance.ports import ChainKey, ChainRecord, ChainStore, LookupField
 from shared.provenance.records import RecordDraft, build_damaged_record_error, build_record_draft
 from shared.provenance.signatures import MEMBER, DecisionSigner
 from shared.runtime import SYSTEM_RUNTIME, Runtime
@@ -100,7 +100,7 @@ class Amendments:
         if stored := await self._find_by_append_id(chain, append_id):
             return stored
         faults = ValidationErrors()
-        check_reason(faults, body, policy)
+        check_amendment_reason(faults, body, policy)
         faults.raise_all()
         status = AmendmentState.PENDING if policy.approval_required else AmendmentState.APPROVED
         server_members = {"ScopeKey": chain.scope_key, "AmendedBy": author, "Status": str(status)}
@@ -225,7 +225,7 @@ class Amendments:
 
     async def _find_by_append_id(self, chain: ChainKey, append_id: str) -> AppendResult | None:
         """Return the record that an earlier request with the same append id has appended; None if there is none."""
-        found = await self._store.find(chain, Lookup.APPEND_ID, [append_id]) if append_id else ()
+        found = await self._store.find(chain, LookupField.APPEND_ID, [append_id]) if append_id else ()
         return AppendResult(found[0], repeated=True) if found else None
 
     async def _read_amendment(self, chain: ChainKey, amendment: str) -> ChainRecord:
@@ -348,7 +348,7 @@ def _parse_amendment(record: ChainRecord) -> dict[str, Any]:
             changed.
     """
     original = parse_verified_content(record)
-    if original is None or not has_matching_filter_fields(record) or not original.keys() >= _REQUIRED_MEMBERS:
+    if original is None or not has_metadata_matching_content(record) or not original.keys() >= _REQUIRED_MEMBERS:
         raise build_damaged_record_error(record.sequence)
     return original
 
@@ -365,15 +365,17 @@ def _parse_decided_state(record: ChainRecord, amendment: str) -> str:
     return str(content["Status"])
 
 
-def check_reason(faults: ValidationErrors, body: AmendmentBody, policy: AmendmentPolicy) -> None:
+def check_amendment_reason(faults: ValidationErrors, body: AmendmentBody, policy: AmendmentPolicy) -> None:
     """Check the reason of an amendment by the workspace's policy, and add each error to ``faults``."""
     if faults.has_valid_fields("ReasonCategory") and body.reason_category not in policy.reason_categories:
         allowed = list(policy.reason_categories)
-        unknown = invalid("ReasonCategory", f"must be one of {', '.join(allowed)}", code="REASON_CATEGORY_UNKNOWN")
+        unknown = build_invalid_field_error(
+            "ReasonCategory", f"must be one of {', '.join(allowed)}", code="REASON_CATEGORY_UNKNOWN"
+        )
         unknown.members.update(sent=body.reason_category, allowed=allowed)
         faults.add(unknown)
     if faults.has_valid_fields("ReasonText") and policy.reason_text_required and _is_blank_text(body.reason_text):
-        faults.add(invalid("ReasonText", "must not be empty in this workspace"))
+        faults.add(build_invalid_field_error("ReasonText", "must not be empty in this workspace"))
 
 
 def _is_blank_text(text: str) -> bool:

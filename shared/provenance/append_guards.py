@@ -41,12 +41,14 @@ async def reject_forged_head(store: ChainStore, chain: ChainKey, tip: Tip, insta
         WorkspaceError: UNAVAILABLE ``PROVENANCE_UNAVAILABLE`` if the head item is forged (a retry cannot help), or if
             the store does not respond.
     """
-    if not await _matches_last_record(store, chain, tip, instant, runtime):
+    if not await _is_tip_consistent_with_last_record(store, chain, tip, instant, runtime):
         detail = "The head item of the chain does not match its last record; an operator must verify the chain."
         raise WorkspaceError(Kind.UNAVAILABLE, "PROVENANCE_UNAVAILABLE", detail, retryAfter=None)
 
 
-async def _matches_last_record(store: ChainStore, chain: ChainKey, tip: Tip, instant: str, runtime: Runtime) -> bool:
+async def _is_tip_consistent_with_last_record(
+    store: ChainStore, chain: ChainKey, tip: Tip, instant: str, runtime: Runtime
+) -> bool:
     if not 0 <= tip.sequence < LAST_SEQUENCE:
         return False
     last = await read_last_record(store, chain, tip)

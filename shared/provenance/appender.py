@@ -16,7 +16,7 @@ from shared.provenance.ports import (
     ChainKey,
     ChainRecord,
     ChainStore,
-    Lookup,
+    LookupField,
     OutcomeUnknownError,
     Tip,
     TipMovedError,
@@ -252,7 +252,7 @@ class Appender:
         if not batch:
             return True
         records = self._seal_records(batch, tip)
-        self._return_to_queue(batch, len(records))
+        self._return_rest_of_batch_to_queue(batch, len(records))
         try:
             self._cache_tip(await self._store.append(self.chain, records, tip))
         except TipMovedError:
@@ -276,7 +276,7 @@ class Appender:
         wanted = {entry.append_id: entry for entry in batch if entry.look_up and not entry.is_abandoned()}
         ids = list(wanted)
         for start in range(0, len(ids), FIND_AT_ONCE):
-            found = await self._store.find(self.chain, Lookup.APPEND_ID, ids[start : start + FIND_AT_ONCE])
+            found = await self._store.find(self.chain, LookupField.APPEND_ID, ids[start : start + FIND_AT_ONCE])
             for record in found:
                 entry = wanted[record.append_id]
                 entry.succeed(record, repeated=not entry.sent)
@@ -321,7 +321,7 @@ class Appender:
             previous = record.hash
         return records
 
-    def _return_to_queue(self, batch: list[PendingAppend], count: int) -> None:
+    def _return_rest_of_batch_to_queue(self, batch: list[PendingAppend], count: int) -> None:
         """Move all appends of a batch after the first ``count`` back to the front of the queue."""
         self.waiting.extendleft(reversed(batch[count:]))
         del batch[count:]

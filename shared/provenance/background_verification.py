@@ -72,7 +72,7 @@ class BackgroundVerification:
         if self._unfinished is not None:
             due.insert(0, self._unfinished.chain)
         for chain in dict.fromkeys(due):
-            if self._runtime.monotonic() >= deadline or not await self._verify_until(chain, deadline):
+            if self._runtime.monotonic() >= deadline or not await self._verify_chain_until_deadline(chain, deadline):
                 return False
         self._period_start = ""
         return True
@@ -86,9 +86,9 @@ class BackgroundVerification:
             after = page[-1].chain
             known.update(build_checkpoint_name_prefix(one.chain) for one in page)
             due += [(one.verdict.verified_at if one.verdict else "", one.chain) for one in page if self._is_due(one)]
-        return [*await self._list_due_missing_chains(known), *(chain for _, chain in sorted(due))]
+        return [*await self._list_due_chains_missing_in_overview(known), *(chain for _, chain in sorted(due))]
 
-    async def _list_due_missing_chains(self, known: Collection[str]) -> list[ChainKey]:
+    async def _list_due_chains_missing_in_overview(self, known: Collection[str]) -> list[ChainKey]:
         """Return the chains that have checkpoints but were deleted, if they are due for verification.
 
         Args:
@@ -109,7 +109,7 @@ class BackgroundVerification:
         # A chain that grows during a period is due in the next one.
         return verdict.verified_at < self._period_start and (verdict.records != summary.records or not verdict.is_valid)
 
-    async def _verify_until(self, chain: ChainKey, deadline: float) -> bool:
+    async def _verify_chain_until_deadline(self, chain: ChainKey, deadline: float) -> bool:
         """Verify a chain and store the result; return False if the time limit is reached before the end of the chain.
 
         If the verification fails with an error, it is logged and the result is True, so that the other chains are

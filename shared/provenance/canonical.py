@@ -11,8 +11,8 @@ from typing import Any, Final
 import orjson
 import rfc8785
 
-from shared.errors import WorkspaceError, invalid
-from shared.provenance.hash_rule import MAX_DEPTH, SAFE_INTEGER, is_too_deep, parse_json_integer
+from shared.errors import WorkspaceError, build_invalid_field_error
+from shared.provenance.hash_rule import MAX_DEPTH, SAFE_INTEGER, is_too_deep, parse_integer_or_exact_float
 from shared.text_formats.strict_json import build_object_of_unique_keys
 
 STRICT: Final = (
@@ -38,7 +38,7 @@ def encode_jcs(value: Any) -> bytes:
         text = orjson.dumps(value, None, STRICT)
     except TypeError:
         return _dump_by_rfc8785(value)
-    # Inlined copy of _is_orjson_canonical, because every append calls this function.
+    # Inlined copy of _is_orjson_text_canonical, because every append calls this function.
     if has_orjson_canonical_numbers((value,), MAX_DEPTH) and (text.isascii() or _has_ascii_keys((value,))):
         return text
     return _dump_by_rfc8785(value)
@@ -68,7 +68,9 @@ def encode_canonical_value(value: Any, field: str) -> bytes:
     try:
         return orjson.dumps(value) if type(value) is str else encode_jcs(value)
     except (TypeError, ValueError) as error:
-        raise _find_canonical_form_error(value, field) or invalid(field or "body", str(error)) from None
+        raise _find_canonical_form_error(value, field) or build_invalid_field_error(
+            field or "body", str(error)
+        ) from None
 
 
 def parse_canonical(canonical: bytes) -> Any:
@@ -80,14 +82,14 @@ def parse_canonical(canonical: bytes) -> Any:
     value = orjson.loads(canonical)
     if _dump_with_sorted_keys(value) and has_orjson_canonical_numbers((value,), MAX_DEPTH):
         return value
-    return json.loads(canonical, parse_int=parse_json_integer)
+    return json.loads(canonical, parse_int=parse_integer_or_exact_float)
 
 
 def parse_if_canonical(canonical: bytes) -> Any:
     """Parse JSON bytes that are in canonical form (RFC 8785); return None for all other bytes, and for ``null``."""
     try:
         value = orjson.loads(canonical)
-        if orjson.dumps(value, None, STRICT) == canonical and _is_orjson_canonical(value, canonical):
+        if orjson.dumps(value, None, STRICT) == canonical and _is_orjson_text_canonical(value, canonical):
             return value
     except TypeError:
         pass  # an integer beyond ±(2^53-1) is a double
@@ -104,7 +106,9 @@ def canonicalise_record(text: bytes) -> bytes | None:
     surrogate, or too many levels.
     """
     try:
-        value = json.loads(text.decode(), parse_int=parse_json_integer, object_pairs_hook=build_object_of_unique_keys)
+        value = json.loads(
+            text.decode(), parse_int=parse_integer_or_exact_float, object_pairs_hook=build_object_of_unique_keys
+        )
         return _dump_by_rfc8785(value) if type(value) is dict and value and "Hash" not in value else None
     except (ValueError, RecursionError):
         return None
@@ -112,7 +116,7 @@ def canonicalise_record(text: bytes) -> bytes | None:
 
 def _parse_by_rfc8785(canonical: bytes) -> Any:
     try:
-        value = json.loads(canonical, parse_int=parse_json_integer)
+        value = json.loads(canonical, parse_int=parse_integer_or_exact_float)
         return value if _dump_by_rfc8785(value) == canonical else None
     except (TypeError, ValueError, RecursionError):
         return None
@@ -131,7 +135,7 @@ def is_canonical(canonical: bytes) -> bool:
     return parse_if_canonical(canonical) is not None
 
 
-def _is_orjson_canonical(value: Any, text: bytes) -> bool:
+def _is_orjson_text_canonical(value: Any, text: bytes) -> bool:
     """Return whether the text that orjson wrote for a value, with sorted keys, is also its RFC 8785 form.
 
     The order of keys is the same if the text, or every key, is ASCII: orjson sorts by code points, RFC 8785 by UTF-16
@@ -187,12 +191,12 @@ def _find_canonical_form_error(value: Any, field: str) -> WorkspaceError | None:
     pending: list[tuple[str, Any, int]] = [(field, value, MAX_DEPTH)]
     while pending:
         path, item, depth = pending.pop()
-        rule = _describe_broken_rule(item, depth)
+        rule = _describe_broken_canonical_rule(item, depth)
         if rule:
-            return invalid(path or "body", rule)
+            return build_invalid_field_error(path or "body", rule)
         if isinstance(item, Mapping):
             if any(not isinstance(name, str) or _has_surrogate(name) for name in item):
-                return invalid(path or "body", "property names must be valid Unicode text")
+                return build_invalid_field_error(path or "body", "property names must be valid Unicode text")
             children = [(f"{path}.{name}" if path else name, inner, depth - 1) for name, inner in item.items()]
             pending.extend(reversed(children))
         elif isinstance(item, list | tuple):
@@ -200,7 +204,7 @@ def _find_canonical_form_error(value: Any, field: str) -> WorkspaceError | None:
     return None
 
 
-def _describe_broken_rule(item: Any, depth: int) -> str:
+def _describe_broken_canonical_rule(item: Any, depth: int) -> str:
     if isinstance(item, str):
         return "must not contain a lone surrogate" if _has_surrogate(item) else ""
     if isinstance(item, bool) or item is None:

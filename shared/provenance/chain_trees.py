@@ -54,7 +54,7 @@ class ChainTrees:
         """Build the tree of a chain's first ``size`` records (at least 1), or of all records of a shorter chain."""
         before = await self.build_tree(chain, 0, size - 1)
         last = await self._store.read_hashes(chain, size - 1, limit=1)
-        return SignedTree(before, parse_leaf(last[0]).hex() if last else "")
+        return SignedTree(before, leaf_from_record_hash(last[0]).hex() if last else "")
 
     async def save_tiles(self, chain: ChainKey, size: int) -> None:
         """Store the new tiles (lists of subtree roots) of a chain's tree; existing tiles are not stored again.
@@ -101,11 +101,11 @@ class ChainTrees:
             page = await self._store.read_hashes(chain, have, limit=min(HASHES_PAGE, last - have))
             if not page:
                 return
-            leaves = list(map(parse_leaf, page))
+            leaves = list(map(leaf_from_record_hash, page))
             await self._runtime.run_in_thread(tree.append, leaves)
 
 
-def parse_leaf(record_hash: str) -> bytes:
+def leaf_from_record_hash(record_hash: str) -> bytes:
     """Convert the stored ``Hash`` of a record to the data of its leaf in the Merkle tree.
 
     Raises:

@@ -63,7 +63,7 @@ class EventFastPath:
     time: str
     hashes: list[str]
 
-    def verify_simple_events(self, rows: Iterator[Row], leaf_count: int) -> Row | None:
+    def verify_leading_simple_events(self, rows: Iterator[Row], leaf_count: int) -> Row | None:
         """Verify rows while they are valid simple events.
 
         Return the first row that is not a valid simple event, or None after the last row.
@@ -187,7 +187,7 @@ class ChainVerification:
 
     def _verify_rows(self, rows: Iterator[Row]) -> None:
         fast_path = EventFastPath(self.sequence, self.last_hash, self.previous_hash, self.time, [])
-        while (row := fast_path.verify_simple_events(rows, self.leaves)) is not None:
+        while (row := fast_path.verify_leading_simple_events(rows, self.leaves)) is not None:
             # Not a simple valid event: apply the complete rules.
             self._copy_state_from(fast_path)
             if not self._verify_row(row, fast_path.hashes):
@@ -216,28 +216,28 @@ class ChainVerification:
         """
         record = _record_from_row(row)
         value: Any = parse_if_canonical(record.canonical) if isinstance(row[1], bytes) else None
-        if self._is_valid(record, value):
+        if self._is_next_valid_record(record, value):
             self.sequence, self.last_hash, self.previous_hash = record.sequence, record.hash, value["PreviousHash"]
             self.time = get_record_time(value)
             if MEMBER in value:
-                self.extend_signed_range(record.sequence, record.sequence)
+                self.extend_range_of_signed_records(record.sequence, record.sequence)
             if record.sequence <= self.leaves:
                 hashes.append(record.hash)
-        elif self._is_fork(record, value):
+        elif self._is_fork_of_last_record(record, value):
             self.fork = self.fork or build_fork_fault(record.hash, record.sequence)
         else:
             self.fault = self._describe_fault(record, value)
             return False
         return True
 
-    def extend_signed_range(self, first: int, last: int) -> None:
+    def extend_range_of_signed_records(self, first: int, last: int) -> None:
         """Extend ``signed`` to include the signed records from ``first`` to ``last``, which come after its range.
 
         Zero for both means that there are no such records.
         """
         self.signed = (self.signed[0] or first, last or self.signed[1])
 
-    def _is_valid(self, record: ChainRecord, value: Any) -> bool:
+    def _is_next_valid_record(self, record: ChainRecord, value: Any) -> bool:
         sequence = self.sequence + 1
         return (
             type(value) is dict
@@ -251,7 +251,7 @@ class ChainVerification:
             and "Hash" not in value
         )
 
-    def _is_fork(self, record: ChainRecord, value: Any) -> bool:
+    def _is_fork_of_last_record(self, record: ChainRecord, value: Any) -> bool:
         """Return whether a record has the sequence number and PreviousHash of the last valid one, but other content."""
         return (
             type(value) is dict
@@ -322,7 +322,7 @@ def read_content_time(record: ChainRecord) -> str:
 def to_rows(records: Iterable[ChainRecord]) -> Iterable[Row]:
     """Convert records to rows (plain tuples), the form in which the verification reads records."""
     for record in records:
-        fields = orjson.dumps(tuple(map(record.projection.get, PROJECTED)), default=_replace_non_text)
+        fields = orjson.dumps(tuple(map(record.projection.get, PROJECTED)), default=_replace_unserialisable_field)
         yield (record.sequence, record.canonical, record.hash, fields)
 
 
@@ -358,6 +358,6 @@ def _parse_filter_fields(array: bytes) -> dict[str, str]:
     return {name: value for name, value in zip(PROJECTED, values, strict=True) if value is not None}
 
 
-def _replace_non_text(_: object) -> int:
+def _replace_unserialisable_field(_: object) -> int:
     """Return a number in place of a filter field that JSON cannot contain, because no text equals a number."""
     return 0

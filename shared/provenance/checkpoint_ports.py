@@ -41,7 +41,7 @@ class CheckpointStore(Protocol):
         """
         ...
 
-    async def list_folders(self, parent: str) -> Sequence[str]:
+    async def list_name_prefixes(self, parent: str) -> Sequence[str]:
         """Return the prefixes of checkpoint names directly below ``parent``, in any order.
 
         For the parent ``DomainEvents``, the name ``DomainEvents/1f0c/000000000042`` has the prefix
@@ -49,7 +49,7 @@ class CheckpointStore(Protocol):
         """
         ...
 
-    async def get(self, name: str) -> StoredCheckpoint | None:
+    async def find_checkpoint(self, name: str) -> StoredCheckpoint | None:
         """Return the checkpoint with a name; None if it does not exist."""
         ...
 

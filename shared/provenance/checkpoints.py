@@ -78,7 +78,7 @@ class RetrySchedule:
     def __contains__(self, chain: ChainKey) -> bool:
         return chain in self._known
 
-    def start_sweep(self) -> list[ChainKey]:
+    def start_sweep_and_list_retries(self) -> list[ChainKey]:
         """Begin the next sweep, and return the chains that must be retried in this sweep."""
         self._sweeps += 1
         return [chain for chain, (_, at) in self._known.items() if at <= self._sweeps]
@@ -157,11 +157,11 @@ class Checkpoints:
         """
         found: list[ChainKey] = []
         for target in Target:
-            for prefix in await self._notes.list_folders(target):
+            for prefix in await self._notes.list_name_prefixes(target):
                 if prefix in known:
                     continue
                 newest = await self._notes.find_newest(prefix)
-                chain = None if newest is None else await self._parse_chain(target, newest.note)
+                chain = None if newest is None else await self._parse_chain_from_note(target, newest.note)
                 if chain is not None and build_checkpoint_name_prefix(chain) == prefix:
                     found.append(chain)
                 elif newest is not None:
@@ -169,7 +169,7 @@ class Checkpoints:
                     _LOG.error("a checkpoint is not in its chain's folder", extra=logs.fields(checkpoint=newest.name))
         return found
 
-    async def _parse_chain(self, target: Target, note: bytes) -> ChainKey | None:
+    async def _parse_chain_from_note(self, target: Target, note: bytes) -> ChainKey | None:
         """Return the chain whose origin is the first line of a note; None for another workspace or target."""
         origin, _, _ = note.decode("utf-8", "replace").partition("\n")
         chain_origin = build_origin(await self._workspace(), target)
@@ -187,7 +187,7 @@ class Checkpoints:
 
     async def find(self, chain: ChainKey, size: int) -> StoredCheckpoint | None:
         """Return the checkpoint that covers a chain's first ``size`` records, without verifying it; None if missing."""
-        return await self._notes.get(build_checkpoint_name(chain, size))
+        return await self._notes.find_checkpoint(build_checkpoint_name(chain, size))
 
     async def open_checkpoint(self, chain: ChainKey, stored: StoredCheckpoint) -> CheckpointContent:
         """Verify the signature of a stored checkpoint and return its content.
@@ -242,7 +242,7 @@ class Checkpoints:
             if stored and last:
                 # An earlier version, or a process that ended in between, stored the checkpoint alone.
                 await self.signatures.load_or_create(stored.name, last)
-            self._remember_size(chain, tip.sequence)
+            self._remember_checkpoint_size(chain, tip.sequence)
             return None
         workspace = await self._workspace()
         before = await self._load_signed_tree(chain, last)
@@ -263,7 +263,7 @@ class Checkpoints:
         await self._notes.save_working_state(f"{build_checkpoint_name_prefix(chain)}tree", covered.to_working_state())
         await self.trees.save_tiles(chain, tree.size)
         await self.signatures.load_or_create(build_checkpoint_name(chain, tree.size), checkpoint)
-        self._remember_size(chain, tree.size)
+        self._remember_checkpoint_size(chain, tree.size)
         self._unsaved[chain] = tree.size
         return created
 
@@ -275,8 +275,15 @@ class Checkpoints:
         call are listed again, because clocks may be set back.
         """
         started = self._runtime.now()
-        grew = [chain async for chain, tip in self._store.iterate_tips(self._swept_from) if self._has_grown(chain, tip)]
-        due = [*self._failures.start_sweep(), *(chain for chain in grew if chain not in self._failures)]
+        grew = [
+            chain
+            async for chain, tip in self._store.iterate_tips(self._swept_from)
+            if self._has_chain_grown(chain, tip)
+        ]
+        due = [
+            *self._failures.start_sweep_and_list_retries(),
+            *(chain for chain in grew if chain not in self._failures),
+        ]
         created = 0
         for chain in due:
             try:
@@ -304,9 +311,9 @@ class Checkpoints:
             return SignedTree()
         state = await self._notes.load_working_state(f"{build_checkpoint_name_prefix(chain)}tree")
         covered = SignedTree.from_working_state(state) if state else None
-        if covered is None or not _has_same_root(covered, last):
+        if covered is None or not _is_tree_of_checkpoint(covered, last):
             covered = await ChainTrees(self._store, runtime=self._runtime).build_signed_tree(chain, last.size)
-        if not _has_same_root(covered, last):
+        if not _is_tree_of_checkpoint(covered, last):
             detail = "The last checkpoint of the chain was signed for other records than those in the store."
             raise WorkspaceError(Kind.CONFLICT, "CHECKPOINT_REFUSED", detail)
         return covered
@@ -316,7 +323,7 @@ class Checkpoints:
         name = build_checkpoint_name(chain, checkpoint.size)
         # If another instance has stored its checkpoint of this size first, that checkpoint is returned.
         await self._notes.create(name, note)
-        return await self._notes.get(name)
+        return await self._notes.find_checkpoint(name)
 
     async def _save_checkpoint_sizes(self) -> None:
         """Store the sizes of new checkpoints (numbers of covered records) in the summaries of their chains.
@@ -332,16 +339,16 @@ class Checkpoints:
             self._unsaved = {**sizes, **self._unsaved}
             _LOG.warning("sizes of checkpoints were not stored", extra=logs.fields(cause=str(error)))
 
-    def _has_grown(self, chain: ChainKey, tip: Tip) -> bool:
+    def _has_chain_grown(self, chain: ChainKey, tip: Tip) -> bool:
         return tip.sequence > self._sizes.get(chain, 0)
 
-    def _remember_size(self, chain: ChainKey, size: int) -> None:
+    def _remember_checkpoint_size(self, chain: ChainKey, size: int) -> None:
         self._sizes[chain] = size
         self._sizes.move_to_end(chain)
         while len(self._sizes) > KNOWN_SIZES:
             self._sizes.popitem(last=False)
 
 
-def _has_same_root(covered: SignedTree, checkpoint: CheckpointContent) -> bool:
+def _is_tree_of_checkpoint(covered: SignedTree, checkpoint: CheckpointContent) -> bool:
     tree = covered.build_full_tree()
     return (tree.size, tree.compute_root()) == (checkpoint.size, checkpoint.root)

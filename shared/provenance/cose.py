@@ -142,7 +142,7 @@ def encode_key_set(keys: Sequence[VerifierKey]) -> bytes:
     return cbor2.dumps([_build_cose_key(key) for key in keys])
 
 
-def compute_etag(content: bytes) -> str:
+def compute_content_etag(content: bytes) -> str:
     """Compute the ETag of a receipt or a key set from its content."""
     return f'"{hashlib.sha256(content).hexdigest()[:32]}"'
 

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from shared.errors import ValidationErrors, invalid
+from shared.errors import ValidationErrors, build_invalid_field_error
 
 
 def encode_cursor(kind: str, position_values: Sequence[str | int]) -> str:
@@ -106,7 +106,7 @@ class ListCursor[Place]:
         """
         if cursor is None or not faults.has_valid_fields("cursor"):
             return
-        with faults.collect():
+        with faults.collect_raised_error():
             stored_filters, _ = self._decode_filters_and_place(cursor)
             if faults.has_valid_fields(*self.filter_names):
                 _require_same_filters(stored_filters, filters)
@@ -116,9 +116,11 @@ class ListCursor[Place]:
             filters, *values = decode_cursor(self.name, cursor, (str, *self.types))
             return str(filters), self.to_place(*values)
         except ValueError as error:
-            raise invalid("cursor", str(error)) from error
+            raise build_invalid_field_error("cursor", str(error)) from error
 
 
 def _require_same_filters(stored_filters: str, filters: str) -> None:
     if stored_filters != filters:
-        raise invalid("cursor", "belongs to a list with other filters; omit the cursor to request the first page")
+        raise build_invalid_field_error(
+            "cursor", "belongs to a list with other filters; omit the cursor to request the first page"
+        )

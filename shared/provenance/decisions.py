@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from shared.provenance.canonical import parse_if_canonical
 from shared.provenance.hash_rule import compute_digest, format_record_id, get_filter_fields, sequence_from_record_id
-from shared.provenance.ports import ChainKey, ChainRecord, ChainStore, DecisionLookup, Lookup
+from shared.provenance.ports import ChainKey, ChainRecord, ChainStore, DecisionLookup, LookupField
 from shared.runtime import SYSTEM_RUNTIME, Runtime
 
 READ_AT_MOST: Final = 5_000
@@ -36,7 +36,7 @@ class FoundDecisions:
     seen_to: int = 0
     is_complete: bool = True
 
-    def select_up_to(self, last_sequence: int) -> "FoundDecisions":
+    def select_decisions_up_to(self, last_sequence: int) -> "FoundDecisions":
         """Return the result without decisions after the record ``last_sequence``, as if the chain ended there."""
         by_amendment = {name: one for name, one in self.by_amendment.items() if one.sequence <= last_sequence}
         return FoundDecisions(by_amendment, self.seen_to, self.is_complete or self.seen_to >= last_sequence)
@@ -49,7 +49,7 @@ def parse_verified_content(record: ChainRecord) -> dict[str, Any] | None:
     return value if sound and value.get("RecordID") == format_record_id(record.sequence) else None
 
 
-def has_matching_filter_fields(record: ChainRecord) -> bool:
+def has_metadata_matching_content(record: ChainRecord) -> bool:
     """Return whether a record's Hash, sequence number and filter fields (copies for queries) match its content."""
     content = parse_verified_content(record)
     return content is not None and get_filter_fields(content) == dict(record.projection)
@@ -81,7 +81,7 @@ async def look_up_indexed_decisions(
         if isinstance(store, DecisionLookup):
             found += await store.find_decisions(chain, batch)
         else:
-            found += await store.find(chain, Lookup.AMENDMENT_ID, batch)
+            found += await store.find(chain, LookupField.AMENDMENT_ID, batch)
     return await runtime.run_in_thread(_select_first_decisions, found, amendments)
 
 
@@ -106,7 +106,7 @@ async def find_decisions(
     if isinstance(store, DecisionLookup) or not undecided:
         return FoundDecisions(by_amendment)
     start = max(after, min(undecided))
-    read, seen_to, is_complete = await _read_decisions(
+    read, seen_to, is_complete = await _read_records_and_select_decisions(
         store, chain, frozenset(map(format_record_id, undecided)), start, runtime
     )
     return FoundDecisions(
@@ -114,7 +114,7 @@ async def find_decisions(
     )
 
 
-async def _read_decisions(
+async def _read_records_and_select_decisions(
     store: ChainStore, chain: ChainKey, amendments: frozenset[str], start: int, runtime: Runtime
 ) -> tuple[list[ChainRecord], int, bool]:
     """Read up to :data:`READ_AT_MOST` records after the record ``start``, and return the decisions among them.

@@ -4,7 +4,7 @@ from bisect import bisect_left
 from collections.abc import Sequence
 
 from shared.errors import Kind, WorkspaceError
-from shared.provenance.chain_trees import ChainTrees, parse_leaf
+from shared.provenance.chain_trees import ChainTrees, leaf_from_record_hash
 from shared.provenance.merkle import hash_leaf, hash_node, list_inclusion_proof_ranges
 from shared.provenance.merkle_proofs import MerkleInclusionProof
 from shared.provenance.merkle_tiles import SUBTREE_LEAVES
@@ -81,7 +81,7 @@ class InclusionProofs:
             raise build_checkpoint_refused_error(
                 f"The chain has fewer records than the {self._size} that its checkpoint covers."
             )
-        self._hashes = list(map(parse_leaf, hashes))
+        self._hashes = list(map(leaf_from_record_hash, hashes))
         self._inside = {(first + index, first + index + 1): hash_leaf(one) for index, one in enumerate(self._hashes)}
         self._subtree = subtree
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from shared.errors import invalid
+from shared.errors import build_invalid_field_error
 from shared.provenance.chain_trees import ChainTrees
 from shared.provenance.merkle import list_consistency_proof_ranges, list_inclusion_proof_ranges
 from shared.provenance.ports import ChainKey, ChainStore
@@ -60,7 +60,7 @@ class Proofs:
         """
         await self._validate_size(chain, "size", size)
         if not 1 <= sequence <= size:
-            raise invalid("sequence", f"must be from 1 to `size`, which is {size}")
+            raise build_invalid_field_error("sequence", f"must be from 1 to `size`, which is {size}")
         return await self.build_inclusion_proof(chain, sequence, size)
 
     async def prove_consistency(self, chain: ChainKey, old_size: int, size: int) -> MerkleConsistencyProof:
@@ -72,7 +72,7 @@ class Proofs:
         """
         await self._validate_size(chain, "size", size)
         if not 1 <= old_size <= size:
-            raise invalid("from", f"must be from 1 to `size`, which is {size}")
+            raise build_invalid_field_error("from", f"must be from 1 to `size`, which is {size}")
         return await self.build_consistency_proof(chain, old_size, size)
 
     async def build_inclusion_proof(self, chain: ChainKey, sequence: int, size: int) -> MerkleInclusionProof:
@@ -89,9 +89,9 @@ class Proofs:
     async def _validate_size(self, chain: ChainKey, field: str, size: int) -> None:
         length = (await self._store.read_tip(chain)).sequence
         if length == 0:
-            raise invalid(field, "the chain has no records, so it has no proofs")
+            raise build_invalid_field_error(field, "the chain has no records, so it has no proofs")
         if not 1 <= size <= length:
-            raise invalid(field, f"must be from 1 to {length}, the number of records in the chain")
+            raise build_invalid_field_error(field, f"must be from 1 to {length}, the number of records in the chain")
 
     async def _compute_range_roots(self, chain: ChainKey, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
         return [(await self._trees.build_tree(chain, first, last)).compute_root() for first, last in ranges]

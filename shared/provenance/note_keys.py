@@ -177,13 +177,13 @@ class RootSignatures:
             WorkspaceError: UNAVAILABLE if the store or the key does not respond; CONFLICT ``CHECKPOINT_REFUSED`` if the
                 key is missing.
         """
-        stored = await self._notes.get(f"{name}{_SUFFIX}")
+        stored = await self._notes.find_checkpoint(f"{name}{_SUFFIX}")
         if stored is None:
             made = await self._keys.sign_root(checkpoint, self._issuer)
             if await self._notes.create(f"{name}{_SUFFIX}", made.encode()):
                 return made
             # Another process has stored its signature first, so that signature is used.
-            stored = await self._notes.get(f"{name}{_SUFFIX}")
+            stored = await self._notes.find_checkpoint(f"{name}{_SUFFIX}")
         if stored is None:
             raise NoteError("the stored signature over the Merkle root of the checkpoint has disappeared; try again")
         found = RootSignature.parse(stored.note)

@@ -73,7 +73,7 @@ async def verify_records_up_to(
     )
     async with nullcontext() if parallel_store is None else _run_scheduler(scheduler, parallel_store):
         while verification.sequence < last and verification.fault is None:
-            if await scheduler.apply_next_window_result(verification):
+            if await scheduler.try_apply_next_window_result(verification):
                 continue
             before = verification.sequence
             await verify_next_records(
@@ -124,7 +124,7 @@ class WindowScheduler:
                 if not answer.done():
                     answer.set_result(WindowResult())
 
-    async def apply_next_window_result(self, verification: ChainVerification) -> bool:
+    async def try_apply_next_window_result(self, verification: ChainVerification) -> bool:
         """Advance the verification by the next window if the parallel verifier returns a valid result in time.
 
         Return False if the caller must verify the window itself.

@@ -144,7 +144,7 @@ class RecordPage:
     scanned: int
 
 
-class Lookup(StrEnum):
+class LookupField(StrEnum):
     """Stored field that :meth:`ChainStore.find` compares: append id, or RecordID of the amendment that is decided."""
 
     APPEND_ID = "AppendID"
@@ -265,7 +265,7 @@ class ChainStore(Protocol):
         """
         ...
 
-    async def find(self, chain: ChainKey, by: Lookup, values: Sequence[str]) -> Sequence[ChainRecord]:
+    async def find(self, chain: ChainKey, by: LookupField, values: Sequence[str]) -> Sequence[ChainRecord]:
         """Find the records of a chain in which the field ``by`` has one of the given values.
 
         Args:

@@ -271,7 +271,7 @@ async def query_entity_amendments(
     candidates = {
         amendment: one for amendment, one in decisions.items() if one.sequence not in present and one.sequence < last
     }
-    missed = await runtime.run_in_thread(_select_matching_decisions, candidates)
+    missed = await runtime.run_in_thread(_select_decisions_matching_their_key, candidates)
     return await _add_missed_decisions(answer, missed, runtime) if missed else answer
 
 
@@ -280,7 +280,7 @@ def list_amendment_ids(records: Iterable[ChainRecord]) -> list[str]:
     return [format_record_id(record.sequence) for record in records if not read_decided_amendment_id(record)]
 
 
-def _select_matching_decisions(by_amendment: Mapping[str, ChainRecord]) -> list[ChainRecord]:
+def _select_decisions_matching_their_key(by_amendment: Mapping[str, ChainRecord]) -> list[ChainRecord]:
     """Return the decisions whose content names the same amendment (RecordID) as their key in ``by_amendment``."""
     return [record for amendment, record in by_amendment.items() if read_decided_amendment_id(record) == amendment]
 

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from shared.errors import Kind, WorkspaceError, invalid
+from shared.errors import Kind, WorkspaceError, build_invalid_field_error
 from shared.observability.logs import fields, get_logger
 from shared.provenance.checkpoints import Checkpoints
 from shared.provenance.hash_rule import compute_digest, format_record_id
@@ -78,7 +78,7 @@ class Receipts:
         # requests a retry.
         _require_valid_chain(verdict)
         record = records[0]
-        digest = await self._compute_digest(record)
+        digest = await self._compute_digest_of_record(record)
         if len(records) > 1 or digest.hex() != record.hash:
             raise _build_broken_chain_error(f"the Hash of {format_record_id(sequence)} does not match its content")
         if found < sequence:
@@ -101,7 +101,7 @@ class Receipts:
         try:
             proof = await self._proofs.build_inclusion_proof(chain, sequence, checkpoint.size)
         except WorkspaceError as error:
-            raise _convert_proof_error(error) from error
+            raise _convert_conflict_to_broken_chain_error(error) from error
         if not is_included(digest, proof.leaf_index, proof.size, proof.hashes, checkpoint.root):
             raise _build_broken_chain_error("the Merkle root of the stored hashes differs from the signed root")
         return root.signature.encode_inclusion_receipt(proof.size, proof.leaf_index, proof.hashes)
@@ -144,7 +144,7 @@ class Receipts:
             if number % RECEIPTS_PER_STEP == 0:
                 await self._runtime.sleep(0)
             record, proof = records[sequence], await proofs.prove(sequence)
-            leaf = await self._compute_digest(record)
+            leaf = await self._compute_digest_of_record(record)
             if leaf.hex() != record.hash or not is_included(
                 leaf, proof.leaf_index, checkpoint.size, proof.hashes, checkpoint.root
             ):
@@ -154,7 +154,7 @@ class Receipts:
             )
         return receipts
 
-    async def _compute_digest(self, record: ChainRecord) -> bytes:
+    async def _compute_digest_of_record(self, record: ChainRecord) -> bytes:
         canonical = record.canonical
         return bytes.fromhex(await self._runtime.run_in_thread_if_large(len(canonical), compute_digest, canonical))
 
@@ -178,14 +178,14 @@ class Receipts:
             self._overview.find_verdict(chain), self._resolve_checkpoint_size(chain, size)
         )
         if 0 < found <= old_size:
-            raise invalid("from", f"must be less than `size`, which is {found}")
+            raise build_invalid_field_error("from", f"must be less than `size`, which is {found}")
         new, older = await self.roots.load(chain, found), (await self.roots.load(chain, old_size)).checkpoint
         checkpoint = new.checkpoint
         _require_valid_chain(verdict)
         try:
             proof = await self._proofs.build_consistency_proof(chain, old_size, checkpoint.size)
         except WorkspaceError as error:
-            raise _convert_proof_error(error) from error
+            raise _convert_conflict_to_broken_chain_error(error) from error
         if not is_consistent(old_size, checkpoint.size, older.root, checkpoint.root, proof.hashes):
             raise _build_broken_chain_error("the Merkle roots of the stored hashes differ from the signed roots")
         return new.signature.encode_growth_receipt(proof.old, proof.size, proof.hashes), proof.size
@@ -205,7 +205,7 @@ def _require_valid_chain(verdict: StoredVerdict | None) -> None:
         raise _build_broken_chain_error(f"the last verification of the chain found a fault in {verdict.broken_at}")
 
 
-def _convert_proof_error(error: WorkspaceError) -> WorkspaceError:
+def _convert_conflict_to_broken_chain_error(error: WorkspaceError) -> WorkspaceError:
     """Return the error CONFLICT ``CHAIN_BROKEN`` in place of a proof's CONFLICT error; return other errors unchanged.
 
     Building a proof raises CONFLICT if a stored hash is invalid.

@@ -120,7 +120,7 @@ def build_event_draft(user_id: str, event: Mapping[str, Any]) -> RecordDraft:
     text = encode_canonical_value(members, "")
     # In canonical order, properties of an event precede the links, then follow the time and UserID.
     before = text[:-1] + (_LINK if members else _LINK[1:])
-    after = _encode_author_suffix(user_id)
+    after = _encode_user_id_suffix(user_id)
     projected = {"UserID": user_id}
     for name in _REQUIRED_EVENT_FIELDS:
         if name in members:
@@ -178,7 +178,7 @@ def normalise_record(record: ChainRecord) -> ChainRecord | None:
     """
     if _BREAKS_JSON.search(record.hash):
         return None
-    if _is_provably_unambiguous(record.canonical):
+    if _is_provably_unambiguous_json(record.canonical):
         return record
     form = canonicalise_record(record.canonical)
     return None if form is None else record._replace(canonical=form)
@@ -195,7 +195,7 @@ def build_damaged_record_placeholder(record: ChainRecord) -> ChainRecord:
     return record._replace(canonical=orjson.dumps(members), hash=_BREAKS_JSON.sub("?", record.hash))
 
 
-def _is_provably_unambiguous(text: bytes) -> bool:
+def _is_provably_unambiguous_json(text: bytes) -> bool:
     """Return True if a quick check proves that all JSON parsers read a record's text equally; False if unproven."""
     try:
         value = orjson.loads(text)
@@ -212,7 +212,7 @@ def _select_event_properties(event: Mapping[str, Any]) -> dict[str, Any]:
 
 
 @lru_cache(_KNOWN_AUTHORS)
-def _encode_author_suffix(user_id: str) -> bytes:
+def _encode_user_id_suffix(user_id: str) -> bytes:
     """Return the last bytes of an event's canonical JSON text: the property ``UserID`` and the closing brace."""
     return b',"UserID":%b}' % encode_canonical_value(user_id, "UserID")
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
-from shared.errors import Kind, ValidationErrors, WorkspaceError, invalid
+from shared.errors import Kind, ValidationErrors, WorkspaceError, build_invalid_field_error
 from shared.provenance.hash_rule import sequence_from_record_id
 from shared.provenance.ports import ChainKey, Target
 
@@ -33,7 +33,7 @@ def resolve_chain_to_write(target: str | None, scope_key: str | None) -> ChainKe
     """
     chain = resolve_chain_to_read(target, scope_key)
     if chain.target is Target.DOMAIN_AMENDMENTS:
-        raise invalid(
+        raise build_invalid_field_error(
             "target",
             "must not be DomainAmendments; create amendments through their own routes",
             code="TARGET_READ_ONLY",
@@ -68,19 +68,19 @@ def check_target_and_scope(
         check_scope(faults, scope_key, scope_field)
     if target is None or not faults.has_valid_fields("target"):
         return
-    with faults.collect():
+    with faults.collect_raised_error():
         if target not in set(Target):
-            raise invalid("target", f"must be one of {', '.join(Target)}", code="TARGET_UNKNOWN")
+            raise build_invalid_field_error("target", f"must be one of {', '.join(Target)}", code="TARGET_UNKNOWN")
         takes_none = Target(target) in WORKSPACE_TARGETS
         if faults.has_valid_fields(scope_field) and takes_none != (scope_key is None):
             rule = "must not have a scope" if takes_none else "requires a scope"
-            raise invalid("target", f"{target} {rule}", code="TARGET_SCOPE_MISMATCH")
+            raise build_invalid_field_error("target", f"{target} {rule}", code="TARGET_SCOPE_MISMATCH")
 
 
 def check_scope(faults: ValidationErrors, scope_key: str | None, scope_field: str = QUERY_SCOPE_FIELD) -> None:
     """Add an error to ``faults`` if the scope is missing, empty or too long."""
     if faults.has_valid_fields(scope_field):
-        with faults.collect():
+        with faults.collect_raised_error():
             _validate_scope(scope_key or "", scope_field)
 
 
@@ -93,10 +93,10 @@ def build_not_provisioned_error() -> WorkspaceError:
 
 def _validate_scope(scope_key: str, field: str) -> None:
     if not scope_key:
-        raise invalid(field, "is required and must not be empty", code="SCOPE_KEY_REQUIRED")
+        raise build_invalid_field_error(field, "is required and must not be empty", code="SCOPE_KEY_REQUIRED")
     if len(scope_key) > MAX_SCOPE_CHARACTERS:
         # A longer scope could be written but would not fit in a query string.
-        raise invalid(field, f"must have at most {MAX_SCOPE_CHARACTERS} characters")
+        raise build_invalid_field_error(field, f"must have at most {MAX_SCOPE_CHARACTERS} characters")
 
 
 def parse_requested_sequence(body: Mapping[str, Any]) -> int | None:
@@ -109,5 +109,7 @@ def parse_requested_sequence(body: Mapping[str, Any]) -> int | None:
         return None
     sequence = sequence_from_record_id(body["RecordID"])
     if sequence is None:
-        raise invalid("RecordID", "must be a sequence number of 12 digits; omit it to verify the chain only")
+        raise build_invalid_field_error(
+            "RecordID", "must be a sequence number of 12 digits; omit it to verify the chain only"
+        )
     return sequence

@@ -79,7 +79,7 @@ class WindowResult:
             self.previous_hash,
             self.time,
         )
-        verification.extend_signed_range(*self.signed)
+        verification.extend_range_of_signed_records(*self.signed)
         left = self.leaves
         for node in self.nodes:
             size = 1 << (left.bit_length() - 1)

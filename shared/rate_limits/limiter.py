@@ -73,15 +73,15 @@ class _PrincipalUsage:
     used_until: float = 0.0
     active: int = 0
 
-    def needs_new_slice(self) -> bool:
+    def is_new_slice_needed(self) -> bool:
         """Return whether the leased slice of the budget is used up and a new slice can be requested from the store.
 
         A slice with an empty id is not replaced before it expires. It has no requests, or it is local, because the
         store failed.
         """
-        return self.count_unused() <= 0 and (self.lease is None or self.lease.id != "")
+        return self.count_unused_requests() <= 0 and (self.lease is None or self.lease.id != "")
 
-    def count_unused(self) -> int:
+    def count_unused_requests(self) -> int:
         return 0 if self.lease is None else self.lease.granted - self.used
 
 
@@ -106,7 +106,7 @@ class RateLimiter:
         lease = await self._get_current_lease(principal, usage, budget)
         if usage.active + lease.active_on_other_instances >= budget.concurrent:
             yield RateLimitDecision(
-                self._build_state(usage, budget),
+                self._build_rate_limit_state(usage, budget),
                 _build_rate_limit_error("Too many concurrent requests; wait for replies before sending more.", 1),
             )
             return
@@ -119,13 +119,13 @@ class RateLimiter:
     async def _decide_by_request_budget(
         self, principal: str, usage: _PrincipalUsage, budget: Budget
     ) -> RateLimitDecision:
-        if usage.needs_new_slice():
+        if usage.is_new_slice_needed():
             async with usage.lock:
                 # Another request may have leased a new slice while this one waited for the lock.
-                if usage.needs_new_slice():
+                if usage.is_new_slice_needed():
                     await self._renew_lease(principal, usage, budget)
-        if usage.count_unused() <= 0:
-            state = self._build_state(usage, budget)
+        if usage.count_unused_requests() <= 0:
+            state = self._build_rate_limit_state(usage, budget)
             return RateLimitDecision(
                 state,
                 _build_rate_limit_error(
@@ -134,7 +134,7 @@ class RateLimiter:
             )
         usage.used += 1
         usage.used_until = self._read_unix_time()
-        return RateLimitDecision(self._build_state(usage, budget))
+        return RateLimitDecision(self._build_rate_limit_state(usage, budget))
 
     async def _get_current_lease(self, principal: str, usage: _PrincipalUsage, budget: Budget) -> Lease:
         """Return the slice of the budget for the current second; it is possibly used up already."""
@@ -145,9 +145,9 @@ class RateLimiter:
         return usage.lease
 
     def _has_lease_ended(self, usage: _PrincipalUsage) -> bool:
-        return self._runtime.monotonic() >= usage.ends or self._has_clock_been_set(usage)
+        return self._runtime.monotonic() >= usage.ends or self._has_clock_jumped_since_lease(usage)
 
-    def _has_clock_been_set(self, usage: _PrincipalUsage) -> bool:
+    def _has_clock_jumped_since_lease(self, usage: _PrincipalUsage) -> bool:
         """Return whether the wall clock was set since the lease; the store may then no longer count the slice."""
         difference = self._read_unix_time() - self._runtime.monotonic()
         return abs(difference - usage.clock_difference) > _CLOCK_TOLERANCE_SECONDS
@@ -155,7 +155,7 @@ class RateLimiter:
     async def _renew_lease(self, principal: str, usage: _PrincipalUsage, budget: Budget) -> Lease:
         """Lease a new slice, and another one if the wall clock was set while the store processed the request."""
         lease = await self._lease_slice(principal, usage, budget)
-        return await self._lease_slice(principal, usage, budget) if self._has_clock_been_set(usage) else lease
+        return await self._lease_slice(principal, usage, budget) if self._has_clock_jumped_since_lease(usage) else lease
 
     async def _lease_slice(self, principal: str, usage: _PrincipalUsage, budget: Budget) -> Lease:
         start = self._runtime.monotonic()
@@ -188,14 +188,16 @@ class RateLimiter:
         usage.clock_difference = clock_difference
         return lease
 
-    def _build_state(self, usage: _PrincipalUsage, budget: Budget) -> RateLimitState:
+    def _build_rate_limit_state(self, usage: _PrincipalUsage, budget: Budget) -> RateLimitState:
         lease = usage.lease
         if lease is None:
             return RateLimitState(budget, budget.requests, WINDOW_SECONDS)
         seconds = math.ceil(lease.frees_at - self._read_unix_time())
         # At most one window, because clients expect that. Requests of another instance in the current second may
         # count for one second longer.
-        return RateLimitState(budget, max(0, lease.left + usage.count_unused()), min(max(1, seconds), WINDOW_SECONDS))
+        return RateLimitState(
+            budget, max(0, lease.left + usage.count_unused_requests()), min(max(1, seconds), WINDOW_SECONDS)
+        )
 
     def _get_principal_usage(self, principal: str) -> _PrincipalUsage:
         usage = self._usages.get(principal)

@@ -108,7 +108,7 @@ class SignatureList:
         deadline = self._runtime.monotonic() + seconds
         async with self._indexing:
             started = self._runtime.now()
-            complete_to = await self._index.read_indexed_until()
+            complete_to = await self._index.read_index_end_time()
             since = ""
             if complete_to:
                 # The clocks may have been set back and forward since then, so a new record can have an earlier time.
@@ -118,7 +118,7 @@ class SignatureList:
                     return False
             if not complete_to or abs(started - parse_rfc3339(complete_to)) > OVERLAP / 4:
                 # A write in each run would cost more than comparing a few chains again.
-                await self._index.save_indexed_until(format_rfc3339(started))
+                await self._index.save_index_end_time(format_rfc3339(started))
             return True
 
     async def _index_chain(self, chain: ChainKey, tip: Tip, deadline: float) -> bool:
@@ -130,7 +130,7 @@ class SignatureList:
         if self._progress.get(chain) == last:
             return True
         progress = await self._index.read_progress(chain)
-        if not await self._is_in_chain(chain, progress, last):
+        if not await self._is_indexed_record_in_chain(chain, progress, last):
             await self._index.remove_signatures(chain, progress)
             progress = IndexProgress()
         while progress.sequence < last.sequence:
@@ -141,7 +141,7 @@ class SignatureList:
         self._progress[chain] = last
         return True
 
-    async def _is_in_chain(self, chain: ChainKey, progress: IndexProgress, last: IndexProgress) -> bool:
+    async def _is_indexed_record_in_chain(self, chain: ChainKey, progress: IndexProgress, last: IndexProgress) -> bool:
         """Return whether the chain still contains the record ``progress``, up to which the chain is indexed."""
         if progress.sequence == 0 or progress == last:
             return True

@@ -104,11 +104,11 @@ class SignatureIndex(Protocol):
     Methods raise ``WorkspaceError`` UNAVAILABLE, code ``SIGNATURES_UNAVAILABLE``, if the store does not respond.
     """
 
-    async def read_indexed_until(self) -> str:
+    async def read_index_end_time(self) -> str:
         """Return the time up to which the signatures of all chains are indexed; empty before the first complete run."""
         ...
 
-    async def save_indexed_until(self, time: str) -> None:
+    async def save_index_end_time(self, time: str) -> None:
         """Store the time up to which the signatures of all chains are indexed; do nothing if a later time is stored."""
         ...
 

@@ -13,7 +13,14 @@ from typing import Any, Final
 from shared.auth.principals import Principal
 from shared.auth.reauthentication import require_recent_sign_in
 from shared.catalog.signature_models import REJECTION, SignaturePolicy
-from shared.errors import FieldError, Kind, ValidationErrors, WorkspaceError, build_invalid_fields_error, invalid
+from shared.errors import (
+    FieldError,
+    Kind,
+    ValidationErrors,
+    WorkspaceError,
+    build_invalid_field_error,
+    build_invalid_fields_error,
+)
 from shared.idempotency.replies import MAYBE_DONE
 from shared.provenance.canonical import encode_canonical_value
 from shared.provenance.models import MAX_STATEMENT
@@ -54,9 +61,9 @@ def parse_signature(sent: Any, meanings: Sequence[str], *, is_rejection: bool) -
             allowed, and ``INVALID_REQUEST`` for other errors.
     """
     if sent is None:
-        raise invalid(FIELD, "is required for this decision", code="SIGNATURE_REQUIRED")
+        raise build_invalid_field_error(FIELD, "is required for this decision", code="SIGNATURE_REQUIRED")
     if not isinstance(sent, dict):
-        raise invalid(FIELD, "must be an object")
+        raise build_invalid_field_error(FIELD, "must be an object")
     faults = ValidationErrors()
     allowed = list_allowed_meanings(meanings, is_rejection=is_rejection)
     if sent.get("meaning") not in allowed:
@@ -68,7 +75,7 @@ def parse_signature(sent: Any, meanings: Sequence[str], *, is_rejection: bool) -
             )
         )
     statement = sent.get("statement")
-    with faults.collect():
+    with faults.collect_raised_error():
         _check_statement(statement)
     faults.raise_all()
     return SignatureInput(sent["meaning"], statement)
@@ -76,7 +83,7 @@ def parse_signature(sent: Any, meanings: Sequence[str], *, is_rejection: bool) -
 
 def _build_meaning_error(allowed: list[str]) -> WorkspaceError:
     message = f"must be {' or '.join(f'`{meaning}`' for meaning in allowed)}"
-    error = invalid(f"{FIELD}.meaning", message, code="SIGNATURE_MEANING_INVALID")
+    error = build_invalid_field_error(f"{FIELD}.meaning", message, code="SIGNATURE_MEANING_INVALID")
     error.members["allowed"] = allowed
     return error
 
@@ -85,9 +92,9 @@ def _check_statement(statement: Any) -> None:
     if statement is None:
         return
     if not isinstance(statement, str):
-        raise invalid(f"{FIELD}.statement", "must be text")
+        raise build_invalid_field_error(f"{FIELD}.statement", "must be text")
     if len(statement) > MAX_STATEMENT:
-        raise invalid(f"{FIELD}.statement", f"must have at most {MAX_STATEMENT} characters")
+        raise build_invalid_field_error(f"{FIELD}.statement", f"must have at most {MAX_STATEMENT} characters")
     encode_canonical_value(statement, f"{FIELD}.statement")
 
 
@@ -147,7 +154,7 @@ class Signing:
         principal = request.principal
         await self._attempts.check_not_locked_out(principal.member_id)
         wanted = parse_signature(request.sent, request.policy.meanings, is_rejection=request.is_rejection)
-        async with self.count_refusals(principal):
+        async with self.count_refusals_in_block(principal):
             auth_time = await self._check_and_claim_sign_in(request, append_id, chain)
         name = build_sign_in_name(principal.member_id, principal.sign_in.sign_in_id, auth_time)
         session = SigningSession(_build_signature(request, wanted, auth_time))
@@ -170,7 +177,9 @@ class Signing:
             await self._release_sign_in(name, append_id)
 
     @asynccontextmanager
-    async def count_refusals(self, principal: Principal, kinds: Collection[Kind] = _REFUSALS) -> AsyncIterator[None]:
+    async def count_refusals_in_block(
+        self, principal: Principal, kinds: Collection[Kind] = _REFUSALS
+    ) -> AsyncIterator[None]:
         """Context manager: count an error of the block as the caller's refused attempt to sign, and raise it again.
 
         ``SignInBusyError`` does not count.

@@ -36,7 +36,7 @@ def check_connection_allowed(policy: TelemetryPolicy, binding: TelemetryBinding 
             credential.
     """
     if binding is not None:
-        binding.check_connection(lookup)
+        binding.check_may_send_to_connection(lookup)
     elif policy.require_bound_keys:
         detail = "The workspace requires a key that is bound to connections; create a key with `connections`."
         raise WorkspaceError(Kind.FORBIDDEN, "BOUND_KEY_REQUIRED", detail)
@@ -65,7 +65,9 @@ def check_devices_and_timestamps(
             timestamp is too far in the future or whose device the connection does not declare.
     """
     if binding is not None:
-        binding.check_devices(((message.place, message.device_id) for message in messages), connection.lookup)
+        binding.check_may_send_for_devices(
+            ((message.place, message.device_id) for message in messages), connection.lookup
+        )
     latest = received_at + timedelta(seconds=policy.max_ahead_seconds)
     patterns = connection.source.devices if policy.require_declared_devices else ()
     layout = layout_from_source(connection.source)
@@ -115,7 +117,9 @@ class TelemetryService:
         """Check that a credential may send telemetry to a connection; see ``check_connection_allowed``."""
         check_connection_allowed((await self._catalog()).policies.telemetry, binding, lookup)
 
-    async def accept(self, lookup: str, body: object, *, size: int = 0, binding: TelemetryBinding | None = None) -> int:
+    async def accept_messages(
+        self, lookup: str, body: object, *, size: int = 0, binding: TelemetryBinding | None = None
+    ) -> int:
         """Send one message or an array of messages to the hub; return after the hub has stored all messages.
 
         Args:

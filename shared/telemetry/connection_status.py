@@ -36,7 +36,7 @@ class ConnectionStatuses:
     def __init__(self, sources: Collection[EventHubSource]) -> None:
         self._sources = frozenset(sources)
 
-    def derive(self, connection: Connection, state: ConnectionState | None) -> ConnectionStatus:
+    def derive_status(self, connection: Connection, state: ConnectionState | None) -> ConnectionStatus:
         """Derive the status of a connection.
 
         A disabled connection is always DISCONNECTED. The status is ERROR if the connection has an Event Hub that this

@@ -5,7 +5,7 @@ from typing import Any, Final, NamedTuple
 
 import orjson
 
-from shared.telemetry.json_text import parse, serialise
+from shared.telemetry.json_text import parse_lossless_json, serialise_lossless_json
 from shared.telemetry.models import Impulse
 from shared.timestamps import format_rfc3339, parse_rfc3339, to_microseconds
 
@@ -54,13 +54,13 @@ def encode_impulse(impulse: Impulse, payload: bytes | None = None) -> bytes:
         ValueError: if the payload or the headers cannot be represented in JSON.
     """
     if payload is None or not is_payload_shallow(payload):
-        payload = serialise(dict(impulse.payload))
-        parse(b'{"Payload":%b}' % payload)
+        payload = serialise_lossless_json(dict(impulse.payload))
+        parse_lossless_json(b'{"Payload":%b}' % payload)
     return _FORM % (
-        serialise(impulse.message_id),
+        serialise_lossless_json(impulse.message_id),
         format_rfc3339(impulse.timestamp).encode(),
-        serialise(impulse.device_id),
-        serialise(dict(impulse.headers)) if impulse.headers else b"{}",
+        serialise_lossless_json(impulse.device_id),
+        serialise_lossless_json(dict(impulse.headers)) if impulse.headers else b"{}",
         _encode_metadata(impulse.connection, impulse.surfaces),
         payload,
     )
@@ -84,7 +84,14 @@ def encode_impulse_from_texts(
         ValueError: if an id cannot be represented in JSON.
     """
     common = _encode_metadata(connection, surfaces)
-    return _FORM % (serialise(message_id), timestamp.encode(), _encode_device_id(device_id), b"{}", common, payload)
+    return _FORM % (
+        serialise_lossless_json(message_id),
+        timestamp.encode(),
+        _encode_device_id(device_id),
+        b"{}",
+        common,
+        payload,
+    )
 
 
 def is_payload_shallow(payload: bytes) -> bool:
@@ -94,13 +101,13 @@ def is_payload_shallow(payload: bytes) -> bool:
 
 @lru_cache(maxsize=1024)
 def _encode_metadata(connection: str, surfaces: tuple[str, ...]) -> bytes:
-    return serialise({"ConnectionLookup": connection, "SurfaceLookups": list(surfaces)})
+    return serialise_lossless_json({"ConnectionLookup": connection, "SurfaceLookups": list(surfaces)})
 
 
 @lru_cache(maxsize=1024)
 def _encode_device_id(device_id: str) -> bytes:
     """Serialise the id of a device; it is cached, because a device sends many messages."""
-    return serialise(device_id)
+    return serialise_lossless_json(device_id)
 
 
 def decode_impulse(text: bytes) -> Impulse:
@@ -109,7 +116,7 @@ def decode_impulse(text: bytes) -> Impulse:
     Raises:
         ValueError: if the text is not JSON or not an impulse; the message names the invalid property.
     """
-    members = _require_object(parse(text), "impulse")
+    members = _require_object(parse_lossless_json(text), "impulse")
     metadata = _require_object(members.get("Metadata"), "Metadata")
     if members.get("Source") != SOURCE:
         raise ValueError(f"Source: must be {SOURCE}")
@@ -166,8 +173,8 @@ def _read_shared_properties(text: bytes) -> tuple[bytes, bytes, str]:
     members = orjson.loads(b'{"Headers":%b]}}' % text)
     metadata = members["Metadata"]
     surfaces = _require_texts(metadata["SurfaceLookups"], "SurfaceLookups")
-    headers = serialise(_require_headers(members["Headers"]))
-    return headers, serialise(surfaces), _require_text(metadata, "ConnectionLookup")
+    headers = serialise_lossless_json(_require_headers(members["Headers"]))
+    return headers, serialise_lossless_json(surfaces), _require_text(metadata, "ConnectionLookup")
 
 
 _read_cached_common = lru_cache(maxsize=1024)(_read_shared_properties)
@@ -179,9 +186,9 @@ def to_impulse_texts(impulse: Impulse) -> ImpulseTexts:
         impulse.message_id,
         to_microseconds(impulse.timestamp),
         impulse.device_id,
-        serialise(impulse.payload),
-        serialise(dict(impulse.headers)),
-        serialise(impulse.surfaces),
+        serialise_lossless_json(impulse.payload),
+        serialise_lossless_json(dict(impulse.headers)),
+        serialise_lossless_json(impulse.surfaces),
         impulse.connection,
     )
 

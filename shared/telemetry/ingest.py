@@ -17,7 +17,7 @@ from shared.observability.metrics import count
 from shared.runtime import SYSTEM_RUNTIME, Runtime
 from shared.telemetry import unrouted
 from shared.telemetry.impulses import encode_impulse, encode_impulse_from_texts, is_payload_shallow
-from shared.telemetry.json_text import parse
+from shared.telemetry.json_text import parse_lossless_json
 from shared.telemetry.layout import validate_id
 from shared.telemetry.models import IMPULSES_HUB, UNROUTED, HubEvent, HubMessage, Impulse
 from shared.telemetry.normalisation import to_impulse
@@ -140,7 +140,7 @@ class TelemetryIngestor:
         await self._sender.send(IMPULSES_HUB, messages)
         await self._states.count_arrived_messages(list(_group_arrived_messages(source, events, processed)))
         _record_type_mismatch_metric(processed)
-        await self._mark_connected({each.connection for each in processed}, router)
+        await self._mark_connections_connected({each.connection for each in processed}, router)
         _log_unrouted(source, processed)
 
     async def _get_router(self) -> ConnectionRouter:
@@ -149,7 +149,7 @@ class TelemetryIngestor:
             self._router = ConnectionRouter(catalog)
         return self._router
 
-    async def _mark_connected(self, connections: set[str], router: ConnectionRouter) -> None:
+    async def _mark_connections_connected(self, connections: set[str], router: ConnectionRouter) -> None:
         monotonic_now = self._runtime.monotonic()
         due = {
             each
@@ -182,7 +182,7 @@ def _process_events(router: ConnectionRouter, source: str, events: Sequence[HubE
 def _process_event(router: ConnectionRouter, source: str, event: HubEvent) -> _ProcessedEvent:
     message, reason = None, "no connection matches the event"
     try:
-        message = parse(event.body)
+        message = parse_lossless_json(event.body)
     except ValueError as error:
         reason = f"the body is not JSON: {error}"
     else:
@@ -201,22 +201,22 @@ def _process_event(router: ConnectionRouter, source: str, event: HubEvent) -> _P
             try:
                 checks = route.signal_checks
                 is_mismatched = bool(checks) and has_type_mismatch(checks, impulse.payload)
-                text = _encode_within_limit(impulse, _find_payload_text(event))
+                text = _encode_impulse_within_limit(impulse, _find_payload_of_accepted_event(event))
                 return _ProcessedEvent(route.connection, (text,), is_mismatched=is_mismatched)
             except ValueError as error:
                 reason = str(error)
                 # The extracted properties have been removed from the message; an unrouted event is stored completely.
-                message = parse(event.body)
+                message = parse_lossless_json(event.body)
     return _build_unrouted_event(source, event, message, reason, route.connection if route else "")
 
 
-def _find_payload_text(event: HubEvent) -> bytes | None:
+def _find_payload_of_accepted_event(event: HubEvent) -> bytes | None:
     """Return the body of an event that this service wrote, which is the payload in compact JSON; else None."""
     known = is_accepted_by_service(event.properties) and has_all_metadata(event.properties) and not event.device_id
     return event.body if known else None
 
 
-def _encode_within_limit(impulse: Impulse, payload: bytes | None = None) -> bytes:
+def _encode_impulse_within_limit(impulse: Impulse, payload: bytes | None = None) -> bytes:
     return _require_impulse_size(encode_impulse(impulse, payload))
 
 
@@ -229,7 +229,7 @@ def _require_impulse_size(text: bytes) -> bytes:
 def _build_unrouted_event(source: str, event: HubEvent, message: Any, reason: str, claimed_by: str) -> _ProcessedEvent:
     try:
         impulse = unrouted.build_unrouted_impulse(source, event, message, reason, claimed_by)
-        texts: tuple[bytes, ...] = (_encode_within_limit(impulse),)
+        texts: tuple[bytes, ...] = (_encode_impulse_within_limit(impulse),)
     except ValueError:
         texts = tuple(
             encode_impulse(part) for part in unrouted.split_into_unrouted_impulses(source, event, reason, claimed_by)

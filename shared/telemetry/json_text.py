@@ -18,7 +18,7 @@ from shared.text_formats.large_json import (
 )
 
 
-def parse(text: bytes) -> Any:
+def parse_lossless_json(text: bytes) -> Any:
     """Parse a JSON text (RFC 8259, UTF-8); of properties with the same name, the last one is used.
 
     Raises:
@@ -37,8 +37,8 @@ def parse(text: bytes) -> Any:
     return value
 
 
-def serialise(value: Any) -> bytes:
-    """Serialise a JSON value as compact UTF-8 text; ``parse`` restores the same value.
+def serialise_lossless_json(value: Any) -> bytes:
+    """Serialise a JSON value as compact UTF-8 text; ``parse_lossless_json`` restores the same value.
 
     Raises:
         ValueError: if the value cannot be represented in JSON, or is nested too deeply to be parsed again.
@@ -51,7 +51,7 @@ def serialise(value: Any) -> bytes:
         text = _serialise_with_standard_library(value)
     except (TypeError, RecursionError) as error:
         raise ValueError(f"the value cannot be represented in JSON: {error}") from None
-    parse(text)
+    parse_lossless_json(text)
     return text
 
 

@@ -5,7 +5,7 @@ from functools import lru_cache
 from typing import Final, TypeGuard
 
 from shared.catalog.models import Source, TimestampFormat
-from shared.telemetry.pointers import Pointer, compile_pointer
+from shared.telemetry.pointers import Pointer, parse_pointer
 
 MAX_ID_CHARACTERS: Final = 256
 
@@ -40,7 +40,7 @@ def layout_from_source(source: Source) -> MessageLayout:
 def _build_layout(timestamp: str, message_id: str, device_id: str, timestamp_format: TimestampFormat) -> MessageLayout:
     # Cached, because each HTTP request needs the layout of its connection.
     return MessageLayout(
-        compile_pointer(timestamp), compile_pointer(message_id), compile_pointer(device_id), timestamp_format
+        parse_pointer(timestamp), parse_pointer(message_id), parse_pointer(device_id), timestamp_format
     )
 
 

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from shared.errors import FieldError, Kind, WorkspaceError, build_invalid_fields_error, invalid
-from shared.telemetry.json_text import serialise
+from shared.errors import FieldError, Kind, WorkspaceError, build_invalid_field_error, build_invalid_fields_error
+from shared.telemetry.json_text import serialise_lossless_json
 from shared.telemetry.layout import MessageLayout, validate_id
 from shared.telemetry.pointers import Pointer, format_pointer, remove_at_pointer, resolve_pointer
 from shared.telemetry.timestamp_formats import parse_timestamp
@@ -64,8 +64,10 @@ def parse_messages(body: object, layout: MessageLayout, found: list[FieldError] 
     """
     messages = body if isinstance(body, list) else [body]
     if not 1 <= len(messages) <= MAX_MESSAGES:
-        raise invalid("body", f"must be one message or an array of 1 to {MAX_MESSAGES} messages, not {len(messages)}")
-    _reject_wrapped_batch(body, layout)
+        raise build_invalid_field_error(
+            "body", f"must be one message or an array of 1 to {MAX_MESSAGES} messages, not {len(messages)}"
+        )
+    _reject_telegraf_batch(body, layout)
     errors: list[FieldError] = [] if found is None else found
     prefixes = [f"[{index}]" for index in range(len(messages))] if isinstance(body, list) else [""]
     parsed = [
@@ -90,12 +92,14 @@ def parse_lines(text: bytes, layout: MessageLayout, found: list[FieldError] | No
             errors, whose fields are ``line N`` or ``line N.property``; INVALID naming ``body`` if the text has over
             1,000,000 arrays and objects.
     """
-    _check_container_count(text)
+    _check_array_and_object_count(text)
     errors: list[FieldError] = [] if found is None else found
     messages: list[AcceptedMessage | None] = []
     for number, line in _iterate_lines(text):
         if len(messages) == MAX_LINES:
-            raise invalid(f"line {number}", f"is one message too many; send at most {MAX_LINES} messages in a request")
+            raise build_invalid_field_error(
+                f"line {number}", f"is one message too many; send at most {MAX_LINES} messages in a request"
+            )
         messages.append(_parse_line(line, layout, f"line {number}", errors))
         if len(errors) >= _MAX_LINE_ERRORS:
             break
@@ -103,17 +107,19 @@ def parse_lines(text: bytes, layout: MessageLayout, found: list[FieldError] | No
     if errors and found is None:
         raise build_invalid_fields_error(errors)
     if not messages:
-        raise invalid("body", f"must have 1 to {MAX_LINES} lines with a message each")
+        raise build_invalid_field_error("body", f"must have 1 to {MAX_LINES} lines with a message each")
     return [message for message in messages if message is not None]
 
 
-def _check_container_count(text: bytes) -> None:
+def _check_array_and_object_count(text: bytes) -> None:
     """Reject NDJSON text that contains so many arrays and objects that parsing all lines would take seconds."""
     if text.count(b"[") + text.count(b"{") <= MAX_LINES_CONTAINERS:
         return
     # Brackets and quotation marks are the same bytes in Latin-1, which can decode every text.
     if sum(map(count_arrays_and_objects, text.decode("latin-1").split("\n"))) > MAX_LINES_CONTAINERS:
-        raise invalid("body", f"must have at most {MAX_LINES_CONTAINERS} arrays and objects; send fewer lines")
+        raise build_invalid_field_error(
+            "body", f"must have at most {MAX_LINES_CONTAINERS} arrays and objects; send fewer lines"
+        )
 
 
 def _iterate_lines(text: bytes) -> Iterator[tuple[int, bytes]]:
@@ -123,7 +129,9 @@ def _iterate_lines(text: bytes) -> Iterator[tuple[int, bytes]]:
         end = text.find(b"\n", start)
         end = len(text) if end < 0 else end
         if number > _MAX_LINES_WITH_EMPTY:
-            raise invalid("body", f"must have at most {_MAX_LINES_WITH_EMPTY} lines, including empty ones")
+            raise build_invalid_field_error(
+                "body", f"must have at most {_MAX_LINES_WITH_EMPTY} lines, including empty ones"
+            )
         line = text[start:end].strip(b" \t\r")
         if line:
             yield number, line
@@ -132,13 +140,13 @@ def _iterate_lines(text: bytes) -> Iterator[tuple[int, bytes]]:
 
 def _parse_line(line: bytes, layout: MessageLayout, prefix: str, errors: list[FieldError]) -> AcceptedMessage | None:
     if len(line) > _MAX_LINE_BYTES:
-        raise _build_too_large_error(prefix)
+        raise _build_message_too_large_error(prefix)
     try:
         message = parse_json(line, keeps_long_integers=True)
     except ValueError as error:
         errors.append(FieldError(prefix, _describe_json_error(error)))
         return None
-    if wrapped := _find_wrapped_batch_error(message, layout):
+    if wrapped := _find_telegraf_batch_error(message, layout):
         errors.append(FieldError(prefix, f"{wrapped}; send each of the objects on a line of its own"))
         return None
     return _parse_message(message, layout, prefix, errors)
@@ -152,16 +160,16 @@ def _describe_json_error(error: ValueError) -> str:
     return str(error).replace(" at line 1 column ", " at column ")
 
 
-def _reject_wrapped_batch(body: object, layout: MessageLayout) -> None:
-    if wrapped := _find_wrapped_batch_error(body, layout):
-        raise invalid(
+def _reject_telegraf_batch(body: object, layout: MessageLayout) -> None:
+    if wrapped := _find_telegraf_batch_error(body, layout):
+        raise build_invalid_field_error(
             _BATCH_PROPERTY,
             f"{wrapped}; to send each object as a message, send only the array: "
             "[{...}, ...]; to send a single message, put the whole object into an array: [{...}]",
         )
 
 
-def _find_wrapped_batch_error(body: object, layout: MessageLayout) -> str:
+def _find_telegraf_batch_error(body: object, layout: MessageLayout) -> str:
     """Return the error text if a body is a batch of Telegraf, the object ``{"metrics": [...]}``; else return "".
 
     The batch would be stored as one message with the time of receipt, and the times in its array would become payload.
@@ -170,14 +178,14 @@ def _find_wrapped_batch_error(body: object, layout: MessageLayout) -> str:
     if not isinstance(body, dict) or body.keys() != {_BATCH_PROPERTY}:
         return ""
     metrics = body[_BATCH_PROPERTY]
-    if not isinstance(metrics, list) or not metrics or not all(map(_is_metric, metrics)):
+    if not isinstance(metrics, list) or not metrics or not all(map(_is_telegraf_metric, metrics)):
         return ""
     if any(pointer[:1] == (_BATCH_PROPERTY,) for pointer in (layout.timestamp, layout.message_id, layout.device_id)):
         return ""
     return f"contains an array of {len(metrics)} metrics of Telegraf"
 
 
-def _is_metric(value: object) -> bool:
+def _is_telegraf_metric(value: object) -> bool:
     """Return whether a JSON value has the properties that Telegraf's serialiser ``json`` writes for a metric."""
     return isinstance(value, dict) and {"fields", "name", "tags", "timestamp"} <= value.keys()
 
@@ -198,8 +206,8 @@ def _parse_message(
 
 def _extract_payload(message: dict[str, Any], layout: MessageLayout, prefix: str, errors: list[FieldError]) -> bytes:
     try:
-        if len(serialise(message)) > MAX_MESSAGE_BYTES:
-            raise _build_too_large_error(prefix)
+        if len(serialise_lossless_json(message)) > MAX_MESSAGE_BYTES:
+            raise _build_message_too_large_error(prefix)
         for pointer in (layout.timestamp, layout.message_id, layout.device_id):
             # Most pointers select a top-level property, and this runs for every message.
             if len(pointer) == 1:
@@ -207,7 +215,7 @@ def _extract_payload(message: dict[str, Any], layout: MessageLayout, prefix: str
             else:
                 remove_at_pointer(message, pointer)
         # The serialiser returns a short text in a memory block of 1 KiB; the copy, which is stored, has only its size.
-        return b"%b" % serialise(message)
+        return b"%b" % serialise_lossless_json(message)
     except ValueError as error:
         errors.append(FieldError(prefix or "body", str(error)))
         return b""
@@ -253,7 +261,7 @@ def build_field_error(prefix: str, pointer: Pointer, rule: object) -> FieldError
     return FieldError(field, f"{rule} (pointer {format_pointer(pointer)})")
 
 
-def _build_too_large_error(prefix: str) -> WorkspaceError:
+def _build_message_too_large_error(prefix: str) -> WorkspaceError:
     rule = f"has more than {MAX_MESSAGE_BYTES} bytes when it is stored as compact JSON"
     return WorkspaceError(
         Kind.TOO_LARGE,

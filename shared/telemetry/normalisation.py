@@ -86,7 +86,7 @@ def _read_timestamp(
         property_value = event.properties.get(TIMESTAMP)
         if property_value:
             return parse_rfc3339(property_value)
-        value = _extract_value(message, layout.timestamp, extracted)
+        value = _extract_value_and_record_pointer(message, layout.timestamp, extracted)
         return None if value is None else parse_timestamp(value, layout.timestamp_format)
     except ValueError as error:
         raise ValueError(f"{TIMESTAMP}: {error}") from None
@@ -95,14 +95,14 @@ def _read_timestamp(
 def _read_id(
     event: HubEvent, name: str, message: dict[str, Any], pointer: Pointer, extracted: list[Pointer]
 ) -> str | None:
-    value = event.properties.get(name) or _extract_value(message, pointer, extracted)
+    value = event.properties.get(name) or _extract_value_and_record_pointer(message, pointer, extracted)
     try:
         return None if value is None else validate_id(value)
     except ValueError as error:
         raise ValueError(f"{name}: {error}") from None
 
 
-def _extract_value(message: dict[str, Any], pointer: Pointer, extracted: list[Pointer]) -> Any:
+def _extract_value_and_record_pointer(message: dict[str, Any], pointer: Pointer, extracted: list[Pointer]) -> Any:
     value = resolve_pointer(message, pointer) if pointer else None
     if value is not None:
         extracted.append(pointer)

@@ -9,7 +9,7 @@ type Pointer = tuple[str, ...]
 _INDEX = re.compile(r"0|[1-9][0-9]{0,15}", re.ASCII)
 
 
-def compile_pointer(text: str) -> Pointer:
+def parse_pointer(text: str) -> Pointer:
     """Parse a JSON Pointer; return its reference tokens.
 
     Raises:
@@ -26,7 +26,7 @@ def compile_pointer(text: str) -> Pointer:
 
 
 def format_pointer(pointer: Pointer) -> str:
-    """Format reference tokens as a JSON Pointer; the inverse of ``compile_pointer``."""
+    """Format reference tokens as a JSON Pointer; the inverse of ``parse_pointer``."""
     return "".join("/" + token.replace("~", "~0").replace("/", "~1") for token in pointer)
 
 

@@ -108,25 +108,27 @@ class _DevicePatterns:
         if not self._patterns:
             return None
         device_id = _ignore_long_id(event.device_id or event.properties.get(DEVICE_ID, ""))
-        devices = (device_id,) if device_id else tuple(_resolve_device(message, pointer) for pointer in self._pointers)
+        devices = (
+            (device_id,) if device_id else tuple(_resolve_device_id(message, pointer) for pointer in self._pointers)
+        )
         # Batches are processed in several threads, each of which can clear the cache.
         try:
             return self._cache[devices]
         except KeyError:
-            found = self._match_patterns(devices)
+            found = self._find_route_by_patterns(devices)
         if len(self._cache) >= MAX_CACHED:
             self._cache.clear()
         self._cache[devices] = found
         return found
 
-    def _match_patterns(self, devices: tuple[str, ...]) -> Route | None:
+    def _find_route_by_patterns(self, devices: tuple[str, ...]) -> Route | None:
         for place, pattern, route in self._patterns:
             if pattern is None or pattern.match(devices[min(place, len(devices) - 1)]):
                 return route
         return None
 
 
-def _resolve_device(message: Any, pointer: Pointer) -> str:
+def _resolve_device_id(message: Any, pointer: Pointer) -> str:
     device = resolve_pointer(message, pointer) if pointer else None
     return _ignore_long_id(device) if isinstance(device, str) else ""
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from shared.catalog.signal_models import MAX_SIGNALS, SignalDefinition, SignalType
-from shared.telemetry.pointers import Pointer, compile_pointer, format_pointer, resolve_pointer
+from shared.telemetry.pointers import Pointer, format_pointer, parse_pointer, resolve_pointer
 from shared.text_formats.large_json import LongInteger
 from shared.timestamps import parse_rfc3339
 from shared.validation.names import MAX_NAME, find_name_error
@@ -30,7 +30,7 @@ class SignalCheck:
 
 def build_signal_checks(signals: Iterable[SignalDefinition]) -> tuple[SignalCheck, ...]:
     """Build a type check for each signal that a connection declares."""
-    return tuple(SignalCheck(compile_pointer(signal.pointer), TYPE_CHECKS[signal.type]) for signal in signals)
+    return tuple(SignalCheck(parse_pointer(signal.pointer), TYPE_CHECKS[signal.type]) for signal in signals)
 
 
 def has_type_mismatch(checks: Sequence[SignalCheck], payload: Mapping[str, Any]) -> bool:
@@ -47,7 +47,7 @@ def is_real_number(value: Any) -> bool:
     return isinstance(value, int | float | LongInteger) and not isinstance(value, bool)
 
 
-def is_long_number(value: Any) -> bool:
+def is_whole_number_of_64_bits(value: Any) -> bool:
     """Return whether a JSON value is a whole number of 64 bits; JSON does not distinguish 1.0 from 1."""
     if isinstance(value, float):
         return value.is_integer() and _MIN_LONG <= value <= _MAX_LONG
@@ -67,7 +67,7 @@ def is_datetime(value: Any) -> bool:
 
 TYPE_CHECKS: Final[Mapping[SignalType, Callable[[Any], bool]]] = {
     SignalType.REAL: is_real_number,
-    SignalType.LONG: is_long_number,
+    SignalType.LONG: is_whole_number_of_64_bits,
     SignalType.BOOL: lambda value: isinstance(value, bool),
     SignalType.STRING: lambda value: isinstance(value, str),
     SignalType.DATETIME: is_datetime,
@@ -134,7 +134,7 @@ def infer_signals(payloads: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]
                 fields[pointer] = _Field()
             fields[pointer].add(value)
     usual = sorted(fields, key=lambda pointer: (-fields[pointer].types.total(), pointer))
-    selected = [pointer for pointer in usual if _has_valid_length(pointer)][:MAX_SIGNALS]
+    selected = [pointer for pointer in usual if _has_valid_pointer_length(pointer)][:MAX_SIGNALS]
     names = _build_signal_names(selected)
     return [
         _describe_signal(names[pointer], pointer, fields[pointer], len(payloads))
@@ -158,14 +158,14 @@ def _iterate_scalars(payload: Mapping[str, Any]) -> Iterator[tuple[Pointer, Any]
 def _find_signal_type(value: Any) -> SignalType:
     if isinstance(value, bool):
         return SignalType.BOOL
-    if is_long_number(value):
+    if is_whole_number_of_64_bits(value):
         return SignalType.LONG
     if is_real_number(value):
         return SignalType.REAL
     return SignalType.DATETIME if is_datetime(value) else SignalType.STRING
 
 
-def _has_valid_length(pointer: Pointer) -> bool:
+def _has_valid_pointer_length(pointer: Pointer) -> bool:
     return len(format_pointer(pointer)) <= MAX_POINTER
 
 

@@ -33,7 +33,7 @@ from shared.catalog.models import (
 )
 from shared.catalog.snapshot import Catalog
 from shared.observability.logs import fields, get_logger
-from shared.telemetry.json_text import serialise
+from shared.telemetry.json_text import serialise_lossless_json
 from shared.telemetry.models import TELEMETRY_HUB, HubMessage
 from shared.telemetry.ports import CurrentCatalog, EventSender
 from shared.telemetry.properties import SIMULATOR, build_application_properties
@@ -298,7 +298,7 @@ class SimulatedConnection:
         for device_id, variables in self._devices:
             message_id = f"{device_id}-{tick.number}"
             yield HubMessage(
-                serialise({name: value(tick) for name, value in variables}),
+                serialise_lossless_json({name: value(tick) for name, value in variables}),
                 self._lookup,
                 build_application_properties(self._lookup, timestamp, message_id, device_id, SIMULATOR),
             )

@@ -34,7 +34,7 @@ def parse_timestamp(value: object, form: TimestampFormat) -> datetime:
         return parse_rfc3339(value if isinstance(value, str) else "")
     per_unit = _MICROSECONDS[form]
     if isinstance(value, LongInteger):
-        raise ValueError(_describe_range(is_milliseconds=False))  # noqa: TRY004  a number of the right type
+        raise ValueError(_describe_time_range_rule(is_milliseconds=False))  # noqa: TRY004  a number of the right type
     # In Python, a boolean is an integer.
     if isinstance(value, int) and not isinstance(value, bool):
         return _to_instant(value * per_unit, form)
@@ -59,9 +59,9 @@ def _to_instant(microseconds: int, form: TimestampFormat) -> datetime:
         return _EPOCH + timedelta(microseconds=microseconds)
     except OverflowError:
         is_milliseconds = form is TimestampFormat.EPOCH_SECONDS and 0 < microseconds <= _MAX_AS_MILLISECONDS
-        raise ValueError(_describe_range(is_milliseconds=is_milliseconds)) from None
+        raise ValueError(_describe_time_range_rule(is_milliseconds=is_milliseconds)) from None
 
 
-def _describe_range(*, is_milliseconds: bool) -> str:
+def _describe_time_range_rule(*, is_milliseconds: bool) -> str:
     hint = "; is the format epochMilliseconds?" if is_milliseconds else ""
     return f"the time is outside the years 1 to 9999{hint}"

@@ -8,7 +8,7 @@ from base64 import b64encode
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from shared.telemetry.json_text import parse
+from shared.telemetry.json_text import parse_lossless_json
 from shared.telemetry.layout import is_valid_id
 from shared.telemetry.models import UNROUTED, HubEvent, Impulse
 from shared.telemetry.normalisation import build_message_id_from_position
@@ -42,7 +42,7 @@ def build_unrouted_impulse(source: str, event: HubEvent, message: Any, reason: s
     headers = {**event.properties, **_build_reason_headers(reason, claimed_by)}
     if isinstance(message, dict):
         return _build_impulse_from_payload(source, event, headers, message)
-    encoding, raw = _encode_raw_body(event.body)
+    encoding, raw = _choose_encoding_and_encode_body(event.body)
     return _build_impulse_from_payload(source, event, {**headers, ENCODING: encoding}, {"raw": raw})
 
 
@@ -100,12 +100,12 @@ def _build_reason_headers(reason: str, claimed_by: str) -> dict[str, str]:
 def parse_if_json(body: bytes) -> Any:
     """Parse the body of an event as JSON; return None if the body is not JSON."""
     try:
-        return parse(body)
+        return parse_lossless_json(body)
     except ValueError:
         return None
 
 
-def _encode_raw_body(body: bytes) -> tuple[str, str]:
+def _choose_encoding_and_encode_body(body: bytes) -> tuple[str, str]:
     try:
         return "utf-8", body.decode()
     except UnicodeDecodeError:

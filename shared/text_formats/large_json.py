@@ -128,7 +128,7 @@ def parse_json_in_slices(text: str) -> Any:
 def _parse_in_one_call(text: str) -> Any:
     """Parse a JSON text with the fast parser, or with the standard library's parser if the fast one rejects it."""
     try:
-        return _parse_complete_text(text)
+        return _parse_with_fast_parser_if_exact(text)
     except (ValueError, RecursionError):
         # The fast parser also rejects texts that the other parser accepts, for instance unpaired surrogates.
         return _DECODER.decode(text)
@@ -180,16 +180,16 @@ def _parse_next_elements(text: str, at: int) -> tuple[list[Any], int]:
         The elements, and the position of the next element. If the array cannot be cut: no elements, and the position up
         to which the elements must be parsed one by one.
     """
-    comma = _find_cut(text, at + _SLICE)
+    comma = _find_comma_between_elements(text, at + _SLICE)
     if comma < 0:
         return [], at + _SLICE
     try:
-        return _parse_complete_text(f"[{text[at:comma]}]"), comma + 1
+        return _parse_with_fast_parser_if_exact(f"[{text[at:comma]}]"), comma + 1
     except (ValueError, RecursionError):
         return [], comma + 1
 
 
-def _find_cut(text: str, start: int) -> int:
+def _find_comma_between_elements(text: str, start: int) -> int:
     """Return the position of the first comma that probably is between two elements of an array; -1 without one."""
     for mark, offset in _BETWEEN:
         place = text.find(mark, start, start + _SLICE + len(mark))
@@ -198,7 +198,7 @@ def _find_cut(text: str, start: int) -> int:
     return -1
 
 
-def _parse_complete_text(text: str) -> Any:
+def _parse_with_fast_parser_if_exact(text: str) -> Any:
     """Parse a JSON text with the fast parser, or with the standard library's if a number has at least 19 digits."""
     encoded = text.encode()
     # The fast parser possibly does not return a number with so many digits exactly.

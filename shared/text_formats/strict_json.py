@@ -210,15 +210,15 @@ def _reject_non_json_constant(name: str) -> Any:
 def _reject_deep_nesting(value: Any) -> None:
     level = [value]
     for _ in range(MAX_DEPTH):
-        level = _list_finite_children(level)
+        level = _list_children_and_reject_infinity(level)
         if not level:
             return
     if any(isinstance(item, dict | list) for item in level):
         raise ValueError(f"nested deeper than {MAX_DEPTH} levels")
-    _list_finite_children(level)
+    _list_children_and_reject_infinity(level)
 
 
-def _list_finite_children(level: list[Any]) -> list[Any]:
+def _list_children_and_reject_infinity(level: list[Any]) -> list[Any]:
     """Return the elements and property values of all arrays and objects in a list of JSON values.
 
     Raises:

@@ -120,8 +120,8 @@ def find_nearest_name(misspelt_name: str, known_names: Iterable[str]) -> str | N
 
     Letter case, underscores and hyphens are ignored.
     """
-    folded = {_normalise_name(name): name for name in known_names}
-    close = get_close_matches(_normalise_name(misspelt_name[:MAX_COMPARED]), folded, n=1)
+    folded = {_remove_case_and_separators(name): name for name in known_names}
+    close = get_close_matches(_remove_case_and_separators(misspelt_name[:MAX_COMPARED]), folded, n=1)
     return folded[close[0]] if close else None
 
 
@@ -130,12 +130,12 @@ def find_nearest_names(misspelt_name: str, known_names: Iterable[str]) -> list[s
 
     Letter case, underscores and hyphens are ignored. A search in thousands of names takes a tenth of a second.
     """
-    folded = {_normalise_name(name): name for name in known_names}
+    folded = {_remove_case_and_separators(name): name for name in known_names}
     close = get_close_matches(
-        _normalise_name(misspelt_name[:MAX_COMPARED]), folded, n=_MAX_NEAREST, cutoff=_MIN_SIMILARITY
+        _remove_case_and_separators(misspelt_name[:MAX_COMPARED]), folded, n=_MAX_NEAREST, cutoff=_MIN_SIMILARITY
     )
     return [folded[name] for name in close]
 
 
-def _normalise_name(name: str) -> str:
+def _remove_case_and_separators(name: str) -> str:
     return name.replace("_", "").replace("-", "").lower()

@@ -35,7 +35,7 @@ def find_redirect_uri_error(uri: str) -> str | None:
 
 
 def _find_web_uri_error(uri: str, scheme: str, rest: str) -> str | None:
-    if not rest.startswith("//") or not _AUTHORITY.fullmatch(_get_authority(rest)):
+    if not rest.startswith("//") or not _AUTHORITY.fullmatch(_get_host_and_port(rest)):
         return "must have a host and no user name"
     if scheme == "http" and not _LOOPBACK.fullmatch(uri):
         return "must begin with `https://`, or `http://` and 127.0.0.1, [::1] or localhost"
@@ -58,9 +58,9 @@ def describe_redirect_host(uri: str) -> str:
     An app's URI is never described by its host, because the browser opens the app and ignores the host.
     """
     scheme, _, rest = uri.partition(":")
-    return _get_authority(rest) if scheme in _WEB_SCHEMES else f"{scheme}:"
+    return _get_host_and_port(rest) if scheme in _WEB_SCHEMES else f"{scheme}:"
 
 
-def _get_authority(rest: str) -> str:
+def _get_host_and_port(rest: str) -> str:
     """Return the host and port of a web URI, of which the scheme and its colon are already removed."""
     return re.split(r"[/?]", rest.removeprefix("//"), maxsplit=1)[0]

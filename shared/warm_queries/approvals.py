@@ -21,7 +21,7 @@ from shared.provenance.signatures import SIGNED_EVENT, DecisionSignature
 from shared.timestamps import format_rfc3339
 
 
-def compute_etag(stored: CatalogEntry[WarmQuery]) -> str:
+def compute_query_etag(stored: CatalogEntry[WarmQuery]) -> str:
     """Compute the strong ETag of a query's definition, with its quotes.
 
     The ETag changes with each edit and each decision. It depends only on the stored definition, so all processes

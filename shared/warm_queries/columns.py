@@ -12,7 +12,7 @@ from shared.catalog.kql_restrictions import check_query_restrictions
 from shared.catalog.models import ParameterType, WarmQuery
 from shared.errors import Kind, WorkspaceError
 from shared.runtime import SYSTEM_RUNTIME, Runtime
-from shared.warm_queries.disconnects import create_shared_task
+from shared.warm_queries.disconnects import start_task_independent_of_client
 from shared.warm_queries.ports import Column, EngineQuery, EngineResult, QueryEngine
 
 MIN_CACHED = 1_000
@@ -80,7 +80,7 @@ class QueryColumns:
         self._failed_at = 0.0
         self._turns = asyncio.Semaphore(LIST_REQUESTS)
 
-    async def resolve(self, query: WarmQuery) -> tuple[Column, ...]:
+    async def resolve_columns(self, query: WarmQuery) -> tuple[Column, ...]:
         """Return the result columns of a KQL query, from the cache or from the query engine; wait as long as it needs.
 
         Raises:
@@ -97,12 +97,12 @@ class QueryColumns:
         self._store_result(key, _CacheEntry(reply.columns, math.inf, reply.approximations))
         return reply.columns
 
-    def find_approximations(self, query: WarmQuery) -> tuple[str, ...]:
+    def find_approximated_functions(self, query: WarmQuery) -> tuple[str, ...]:
         """Return the functions of a query whose results a local engine only approximates; empty if it is not cached."""
         entry = self._cache.get(_build_cache_key(query))
         return () if entry is None else entry.approximations
 
-    async def find(self, query: WarmQuery) -> tuple[Column, ...] | None:
+    async def find_columns(self, query: WarmQuery) -> tuple[Column, ...] | None:
         """Return the result columns of a KQL query; None if the engine rejects it, or does not reply in time."""
         result = await self.resolve_columns_or_error(query)
         return None if isinstance(result, WorkspaceError) else result
@@ -116,7 +116,7 @@ class QueryColumns:
         [result] = await self.resolve_all_columns_or_errors([query])
         return result
 
-    async def find_all(self, queries: Sequence[WarmQuery]) -> list[tuple[Column, ...] | None]:
+    async def find_columns_of_queries(self, queries: Sequence[WarmQuery]) -> list[tuple[Column, ...] | None]:
         """Return the result columns of each query; None for a query for which :meth:`find` would return None."""
         results = await self.resolve_all_columns_or_errors(queries)
         return [None if isinstance(result, WorkspaceError) else result for result in results]
@@ -141,7 +141,7 @@ class QueryColumns:
         key = _build_cache_key(query)
         result = self._find_cached_result(key)
         if result is None:
-            result = await asyncio.shield(self._start_request(key, query))
+            result = await asyncio.shield(self._get_or_start_column_request(key, query))
         return result if isinstance(result, WorkspaceError) else None
 
     def enlarge_cache(self, queries: int) -> None:
@@ -163,7 +163,9 @@ class QueryColumns:
 
     async def _request_missing_columns(self, missing: Mapping[_Key, WarmQuery]) -> Mapping[_Key, Result]:
         """Request the columns of uncached queries; the result of a query is an error if the engine is too slow."""
-        start = self._start_request if len(missing) <= LIST_REQUESTS else self._queue_request
+        start = (
+            self._get_or_start_column_request if len(missing) <= LIST_REQUESTS else self._get_or_queue_column_request
+        )
         requests = {key: start(key, query) for key, query in missing.items()}
         started_at = self._runtime.monotonic()
         is_waiting = len(missing) <= MAX_AWAITED and started_at >= self._unresponsive_until
@@ -172,11 +174,13 @@ class QueryColumns:
             self._unresponsive_until = self._runtime.monotonic() + UNRESPONSIVE_SECONDS
         return {key: request.result() if request in done else UNAVAILABLE for key, request in requests.items()}
 
-    def _start_request(self, key: _Key, query: WarmQuery) -> asyncio.Task[Result]:
+    def _get_or_start_column_request(self, key: _Key, query: WarmQuery) -> asyncio.Task[Result]:
         """Return the running task that requests a query's columns from the engine; start one if none is running."""
-        return self._get_or_create_task(self._requests, key, lambda: self._resolve_to_columns_or_error(key, query))
+        return self._get_or_create_task(
+            self._requests, key, lambda: self._resolve_columns_and_cache_rejection(key, query)
+        )
 
-    def _queue_request(self, key: _Key, query: WarmQuery) -> asyncio.Task[Result]:
+    def _get_or_queue_column_request(self, key: _Key, query: WarmQuery) -> asyncio.Task[Result]:
         """Start a task that requests a query's columns as soon as fewer than ``LIST_REQUESTS`` requests are running."""
         return self._get_or_create_task(self._queued, key, lambda: self._resolve_when_slot_is_free(key, query))
 
@@ -186,7 +190,7 @@ class QueryColumns:
     ) -> asyncio.Task[Result]:
         """Return the running task with this key; if there is none, start one with the coroutine from ``create``."""
         if key not in tasks:
-            tasks[key] = create_shared_task(create())
+            tasks[key] = start_task_independent_of_client(create())
             tasks[key].add_done_callback(lambda _: tasks.pop(key, None))
         return tasks[key]
 
@@ -197,12 +201,12 @@ class QueryColumns:
                 # The engine failed while this request was in the queue; the request would fail, too.
                 return UNAVAILABLE
             result = self._find_cached_result(key)
-            return await self._start_request(key, query) if result is None else result
+            return await self._get_or_start_column_request(key, query) if result is None else result
 
-    async def _resolve_to_columns_or_error(self, key: _Key, query: WarmQuery) -> Result:
+    async def _resolve_columns_and_cache_rejection(self, key: _Key, query: WarmQuery) -> Result:
         """Return the columns of a query or the engine's error; cache the rejection of a query for a minute."""
         try:
-            return await self.resolve(query)
+            return await self.resolve_columns(query)
         except WorkspaceError as error:
             if error.kind is Kind.INVALID:
                 self._store_result(key, _CacheEntry(error, self._runtime.monotonic() + REJECTED_SECONDS))

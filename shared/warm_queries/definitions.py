@@ -22,7 +22,14 @@ from shared.catalog.query_checks import check_declared_parameters, find_api_path
 from shared.catalog.service import CatalogService
 from shared.catalog.snapshot import CatalogEntry
 from shared.conditional_requests import UNCONDITIONAL, Condition, build_item_missing_error
-from shared.errors import FieldError, Kind, ValidationErrors, WorkspaceError, build_invalid_fields_error, invalid
+from shared.errors import (
+    FieldError,
+    Kind,
+    ValidationErrors,
+    WorkspaceError,
+    build_invalid_field_error,
+    build_invalid_fields_error,
+)
 from shared.provenance.ports import ChainKey, Target
 from shared.provenance.signatures import DecisionSigner
 from shared.runtime import SYSTEM_RUNTIME, Runtime
@@ -31,7 +38,7 @@ from shared.warm_queries.approvals import (
     SignedChange,
     build_decision_change,
     build_stored_signature,
-    compute_etag,
+    compute_query_etag,
     derive_decision_event_id,
 )
 from shared.warm_queries.columns import QueryColumns
@@ -70,13 +77,13 @@ class QueryDefinitions:
         faults.raise_all()
 
         def build_draft_changes(stored: StoredCatalog) -> Sequence[ItemChange]:
-            _check_conflicts(draft, stored)
+            _check_conflicts_with_other_queries(draft, stored)
             item = _find_query_item(stored, draft.lookup)
             _check_condition(condition, item)
             before = None if item is None else item.definition
             return [ItemChange(ItemKind.WARM_QUERY, draft.lookup, before, to_definition(draft))]
 
-        outcome = await self._catalog.change(build_draft_changes, caller.member_id)
+        outcome = await self._catalog.commit_api_changes(build_draft_changes, caller.member_id)
         [change] = outcome.plan.changes
         return _parse_entry(_get_query_item(outcome.catalog, draft.lookup)), change.before is None
 
@@ -86,14 +93,14 @@ class QueryDefinitions:
         The engine validates the text only if all other rules for text and parameters are met.
         """
         if faults.has_valid_fields("kql"):
-            with faults.collect(), _rename_field_to_kql():
+            with faults.collect_raised_error(), _rename_query_field_in_errors():
                 await self._runtime.run_in_thread_if_large(len(query.kql), check_query_restrictions, query.kql)
         _check_parameters_and_path(faults, query)
         if faults.has_valid_fields("kql", "parameters"):
-            with faults.collect(), _rename_field_to_kql():
-                await self._columns.resolve(query)
+            with faults.collect_raised_error(), _rename_query_field_in_errors():
+                await self._columns.resolve_columns(query)
         if faults.has_valid_fields("surface"):
-            with faults.collect():
+            with faults.collect_raised_error():
                 _check_surface_exists(query, await self._catalog.load())
 
     async def approve(
@@ -127,7 +134,7 @@ class QueryDefinitions:
                 outside the workspace or the engine rejects it; PRECONDITION_FAILED; the errors of
                 :meth:`DecisionSigner.sign`.
         """
-        rejected_text, engine_error = await self._find_engine_rejection(lookup)
+        rejected_text, engine_error = await self._find_rejected_kql_and_error(lookup)
 
         def build_changes(stored: StoredCatalog, signed: SignedChange | None = None) -> Sequence[ItemChange]:
             item = _get_query_item(stored, lookup)
@@ -147,7 +154,7 @@ class QueryDefinitions:
 
         return await self._commit_decision(lookup, approver, build_changes, signer, append_id)
 
-    async def _find_engine_rejection(self, lookup: str) -> tuple[str, WorkspaceError | None]:
+    async def _find_rejected_kql_and_error(self, lookup: str) -> tuple[str, WorkspaceError | None]:
         """Validate a draft with the query engine; return its KQL text and the error if the engine rejects the text.
 
         In all other cases, return an empty text and None.
@@ -162,7 +169,7 @@ class QueryDefinitions:
         if not isinstance(found, WorkspaceError) or found.kind is not Kind.INVALID:
             return "", None
         try:
-            with _rename_field_to_kql():
+            with _rename_query_field_in_errors():
                 raise found
         except WorkspaceError as error:
             return query.kql, error
@@ -221,7 +228,7 @@ class QueryDefinitions:
     ) -> CatalogEntry[StoredWarmQuery]:
         """Store a decision about a draft, signed if there is a signer; return the query with the decision."""
         if signer is None:
-            outcome = await self._catalog.change(build_changes, actor)
+            outcome = await self._catalog.commit_api_changes(build_changes, actor)
             return _parse_entry(_get_query_item(outcome.catalog, lookup))
         stored = await self._catalog.load()
         # Each other reason to reject the decision comes first, so that it costs the caller no sign-in.
@@ -231,7 +238,7 @@ class QueryDefinitions:
         async with signer.sign(event_id, ChainKey(Target.PLATFORM_CONFIG)) as session:
             await session.confirm()
             signed = SignedChange(session.signature, event_id)
-            outcome = await self._catalog.change(partial(build_changes, signed=signed), actor)
+            outcome = await self._catalog.commit_api_changes(partial(build_changes, signed=signed), actor)
             session.is_decided = not outcome.plan.is_empty
         return _parse_entry(_get_query_item(outcome.catalog, lookup))
 
@@ -251,18 +258,18 @@ class QueryDefinitions:
             _check_condition(condition, item)
             return [ItemChange(ItemKind.WARM_QUERY, lookup, item.definition, None)]
 
-        await self._catalog.change(build_deletion_changes, caller.member_id)
+        await self._catalog.commit_api_changes(build_deletion_changes, caller.member_id)
 
 
 @contextmanager
-def _rename_field_to_kql() -> Iterator[None]:
+def _rename_query_field_in_errors() -> Iterator[None]:
     """Context manager: rename the field ``query`` of errors to ``kql``, the property's name in the body."""
     try:
         yield
     except WorkspaceError as error:
         if error.kind is not Kind.INVALID:
             raise
-        renamed = invalid("kql", error.detail.removeprefix("query: "), code=error.code)
+        renamed = build_invalid_field_error("kql", error.detail.removeprefix("query: "), code=error.code)
         renamed.members.update({name: value for name, value in error.members.items() if name != "errors"})
         raise renamed from error
 
@@ -279,15 +286,15 @@ def _check_parameters_and_path(faults: ValidationErrors, query: WarmQuery) -> No
         and query.api_path is not None
         and (rule := find_api_path_error(query.api_path))
     ):
-        faults.add(invalid("apiPath", rule))
+        faults.add(build_invalid_field_error("apiPath", rule))
 
 
 def _check_surface_exists(query: WarmQuery, stored: StoredCatalog) -> None:
     if not any(item.kind == ItemKind.SURFACE and item.key == query.surface for item in stored.items):
-        raise invalid("surface", f"unknown surface: {query.surface}")
+        raise build_invalid_field_error("surface", f"unknown surface: {query.surface}")
 
 
-def _check_conflicts(query: WarmQuery, stored: StoredCatalog) -> None:
+def _check_conflicts_with_other_queries(query: WarmQuery, stored: StoredCatalog) -> None:
     """Reject a query whose surface does not exist, or whose name, lookup or API path another query uses."""
     _check_surface_exists(query, stored)
     for other in _iterate_other_queries(query, stored):
@@ -324,7 +331,7 @@ def _check_condition(condition: Condition, item: CatalogItem | None) -> None:
         condition.check_write_allowed(None)
     elif not condition.is_empty:
         # Parse only if needed, so that a definition that this version cannot parse can be replaced and deleted.
-        condition.check_write_allowed(compute_etag(_parse_entry(item)))
+        condition.check_write_allowed(compute_query_etag(_parse_entry(item)))
 
 
 def _check_decider_is_not_editor(item: CatalogItem, deciders: Collection[str]) -> None:
@@ -345,7 +352,7 @@ def _require_query_to_approve(item: CatalogItem, approvers: Collection[str]) -> 
         raise WorkspaceError(Kind.CONFLICT, "WARM_QUERY_REJECTED", detail)
     if query.approval is None:
         # The query can be older than a rule; every run of it would then be rejected.
-        with _rename_field_to_kql():
+        with _rename_query_field_in_errors():
             check_query_restrictions(query.kql)
     return query
 
@@ -380,7 +387,7 @@ def _compute_draft_etag(item: CatalogItem) -> str:
     """Compute the entity tag that a query had as a draft, before it was approved or rejected."""
     stored = _parse_entry(item)
     undecided = stored.value.model_copy(update={"approval": None, "rejection": None})
-    return compute_etag(replace(stored, value=undecided))
+    return compute_query_etag(replace(stored, value=undecided))
 
 
 def _parse_entry(item: CatalogItem) -> CatalogEntry[StoredWarmQuery]:

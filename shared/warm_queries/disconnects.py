@@ -90,7 +90,7 @@ def is_cancelled_by_client() -> bool:
     return watch is not None and watch.has_cancelled
 
 
-def create_shared_task[T](coroutine: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
+def start_task_independent_of_client[T](coroutine: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
     """Start a task whose result several requests await; the task continues if the client of one request disconnects."""
     context = copy_context()
     context.run(_watch.set, None)

@@ -81,7 +81,7 @@ class _Check:
                 return
             index, query = found
             try:
-                await self._columns.resolve(query)
+                await self._columns.resolve_columns(query)
             except WorkspaceError as error:
                 if error.kind is not Kind.INVALID:
                     # The other queries would only wait for the same timeout.

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from shared.catalog.models import Approval
-from shared.errors import WorkspaceError, invalid
+from shared.errors import WorkspaceError, build_invalid_field_error
 from shared.text_formats.large_json import parse_json_in_slices
 from shared.text_formats.serialisation import to_json_text
 from shared.warm_queries.ports import Column
@@ -146,7 +146,7 @@ def _iterate_children(value: Any) -> Iterable[Any]:
 
 
 def _build_depth_error() -> WorkspaceError:
-    return invalid(
+    return build_invalid_field_error(
         "query", f"a dynamic value of the result is nested deeper than {MAX_DEPTH} levels", code="QUERY_INVALID"
     )
 

@@ -55,7 +55,9 @@ def render_body(body: str, message_format: MessageFormat, base_url: str) -> byte
         return body.encode()
     event = json.loads(body)
     render = _render_teams_message if message_format is MessageFormat.TEAMS else _render_slack_message
-    return json.dumps(render(event, _build_link(event, base_url)), ensure_ascii=False, separators=(",", ":")).encode()
+    return json.dumps(
+        render(event, _build_console_link(event, base_url)), ensure_ascii=False, separators=(",", ":")
+    ).encode()
 
 
 def build_chat_message_title(event: Mapping[str, Any]) -> str:
@@ -67,7 +69,7 @@ def build_chat_message_title(event: Mapping[str, Any]) -> str:
         return str(event["type"])
 
 
-def _build_link(event: Mapping[str, Any], base_url: str) -> str:
+def _build_console_link(event: Mapping[str, Any], base_url: str) -> str:
     """Build the URL of the console page for this type of event; empty if the service's address is not known."""
     page = _PAGES[event["type"].partition(".")[0]]
     return f"{base_url}/console#/{page}" if base_url else ""
@@ -198,7 +200,7 @@ class DeliverySender:
             http_status=None if reply is None else reply.status,
             error=error,
             duration_ms=round((self._runtime.monotonic() - started) * 1000),
-            reply="" if reply is None else _to_excerpt(reply.body),
+            reply="" if reply is None else _to_printable_excerpt(reply.body),
         )
         return SendResult(attempt, is_delivered)
 
@@ -218,7 +220,7 @@ class DeliverySender:
         return OutboundRequest(url, "POST", headers, body, seconds=SECONDS, max_bytes=MAX_REPLY_BYTES, truncate=True)
 
 
-def _to_excerpt(body: bytes) -> str:
+def _to_printable_excerpt(body: bytes) -> str:
     """Convert the start of an endpoint's reply to text without control characters, for the delivery log."""
     text = body.decode("utf-8", "replace")
     return "".join(each if each.isprintable() or each in "\n\t" else "\ufffd" for each in text)

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from shared.catalog.outbox import check_event_can_be_appended, flush_outbox
 from shared.conditional_requests import UNCONDITIONAL, Condition, build_item_missing_error
-from shared.errors import Kind, WorkspaceError, invalid
+from shared.errors import Kind, WorkspaceError, build_invalid_field_error
 from shared.observability.logs import get_logger
 from shared.outbound.addresses import AddressRefusedError, parse_outbound_url
 from shared.outbound.ports import OutboundHttp
@@ -149,7 +149,7 @@ class WebhookService:
 
         listed = await self._change_endpoints(add_to_list)
         await self._prepare_event_sources()
-        return await self._build_endpoint_secret(listed.endpoints[endpoint_id])
+        return await self._decrypt_newest_secret(listed.endpoints[endpoint_id])
 
     async def replace(
         self, user_id: str, endpoint_id: str, definition: EndpointDefinition, condition: Condition = UNCONDITIONAL
@@ -240,7 +240,7 @@ class WebhookService:
             changed = add_or_replace_endpoint(endpoint_list, after)
             return add_audit_event(changed, "SecretRotated", before, after, user_id=user_id, append_id=append_id)
 
-        return await self._build_endpoint_secret((await self._change_endpoints(replace_secret)).endpoints[endpoint_id])
+        return await self._decrypt_newest_secret((await self._change_endpoints(replace_secret)).endpoints[endpoint_id])
 
     async def send_test(self, user_id: str, endpoint_id: str, *, append_id: str = "") -> Delivery:
         """Store a delivery of a test event to an endpoint, even without a subscription, and return the delivery.
@@ -287,14 +287,14 @@ class WebhookService:
         try:
             await self._http.check(parse_outbound_url(text))
         except AddressRefusedError as error:
-            raise invalid("url", error.reason, code="WEBHOOK_URL_REFUSED") from None
+            raise build_invalid_field_error("url", error.reason, code="WEBHOOK_URL_REFUSED") from None
 
     async def _create_secret(self, endpoint_id: str, append_id: str) -> StoredSecret:
         return StoredSecret(
             encrypted=await self._vault.encrypt(endpoint_id, self._vault.create_secret()), append_id=append_id
         )
 
-    async def _build_endpoint_secret(self, endpoint: WebhookEndpoint) -> EndpointSecret:
+    async def _decrypt_newest_secret(self, endpoint: WebhookEndpoint) -> EndpointSecret:
         """Return an endpoint with its newest secret, decrypted."""
         return EndpointSecret(endpoint, await self._vault.decrypt(endpoint.id, endpoint.secrets[0].encrypted))
 
@@ -310,13 +310,13 @@ class WebhookService:
         Events that cannot be appended now stay pending.
         """
 
-        def change_and_check(before: EndpointList) -> EndpointList | None:
+        def change_and_check_audit_events(before: EndpointList) -> EndpointList | None:
             after = change(before)
             for audit in () if after is None else after.audit[len(before.audit) :]:
                 check_event_can_be_appended(to_pending_event(audit))
             return after
 
-        listed = await self._registry.change(change_and_check)
+        listed = await self._registry.change(change_and_check_audit_events)
         try:
             await self.flush_audit_events()
         except WorkspaceError:

@@ -121,7 +121,9 @@ class DeliveryWorker:
             at, lease = self._runtime.now(), self._runtime.new_id()
             room = MAX_PER_ENDPOINT - self._sending[endpoint]
             for delivery in await self._store.claim_due_deliveries(endpoint, at, at + LEASE, lease, room):
-                self._start_task(self._deliver_claimed(listed.endpoints.get(endpoint), delivery, lease), endpoint)
+                self._start_task(
+                    self._send_or_end_claimed_delivery(listed.endpoints.get(endpoint), delivery, lease), endpoint
+                )
 
     def _start_task(self, coroutine: Coroutine[Any, Any, None], endpoint: str) -> None:
         task = asyncio.create_task(coroutine)
@@ -137,7 +139,9 @@ class DeliveryWorker:
 
         task.add_done_callback(forget_ended_task)
 
-    async def _deliver_claimed(self, endpoint: WebhookEndpoint | None, delivery: Delivery, lease: str) -> None:
+    async def _send_or_end_claimed_delivery(
+        self, endpoint: WebhookEndpoint | None, delivery: Delivery, lease: str
+    ) -> None:
         """Send a claimed delivery, or end it if its endpoint was removed or disabled; log errors."""
         try:
             if endpoint is None or not endpoint.enabled:

@@ -84,9 +84,9 @@ class AccessServices:
             runtime=self._backends.runtime,
         )
 
-    async def find_conflicting_authors(self, caller: "Principal") -> frozenset[str]:
+    async def find_authors_caller_cannot_approve(self, caller: "Principal") -> frozenset[str]:
         """Return the ids of members whose changes the caller must not approve, because the caller may be the author."""
-        return await self.lineage.find_conflicting_authors(caller, self.directory)
+        return await self.lineage.find_authors_caller_cannot_approve(caller, self.directory)
 
     @cached_property
     def lineage(self) -> "CredentialLineage":
@@ -119,11 +119,11 @@ class AccessServices:
         return OlderKeyCreators(self._find_access_event, runtime=self._backends.runtime)
 
     async def _find_access_event(self, append_id: str) -> "Mapping[str, Any] | None":
-        from shared.provenance.ports import ChainKey, Lookup, Target
+        from shared.provenance.ports import ChainKey, LookupField, Target
         from shared.provenance.records import parse_record
 
         chain = ChainKey(Target.ACCESS_CONTROL, "")
-        found = await self._provenance.chain_store.find(chain, Lookup.APPEND_ID, [append_id])
+        found = await self._provenance.chain_store.find(chain, LookupField.APPEND_ID, [append_id])
         try:
             return parse_record(found[0].canonical, found[0].hash) if found else None
         except ValueError:
@@ -152,11 +152,11 @@ class AccessServices:
             self.credentials,
             self.directory,
             self.access_audit,
-            self._list_oauth_clients,
+            self._get_declared_oauth_clients,
             runtime=self._backends.runtime,
         )
 
-    async def _list_oauth_clients(self) -> "Container[str]":
+    async def _get_declared_oauth_clients(self) -> "Container[str]":
         return (await self._catalog.reader.get_catalog()).oauth_clients
 
     @cached_property

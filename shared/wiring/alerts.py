@@ -54,7 +54,11 @@ class AlertServices:
         from shared.alerts.service import Alerts
 
         return Alerts(
-            self._catalog.current, self.store, self._evaluation, self._notifications, runtime=self._backends.runtime
+            self._catalog.get_current_catalog,
+            self.store,
+            self._evaluation,
+            self._notifications,
+            runtime=self._backends.runtime,
         )
 
     @cached_property
@@ -65,7 +69,7 @@ class AlertServices:
 
         runtime = self._backends.runtime
         evaluator = RuleEvaluator(self.store, self._evaluation, self._notifications, runtime=runtime)
-        return AlertScheduler(self._catalog.current, self.store, evaluator, runtime=runtime)
+        return AlertScheduler(self._catalog.get_current_catalog, self.store, evaluator, runtime=runtime)
 
     @cached_property
     def _evaluation(self) -> "RuleEvaluation":
@@ -86,4 +90,4 @@ class AlertServices:
         )
 
     async def _is_workspace_audited(self) -> bool:
-        return (await self._catalog.current()).policies.provenance is not None
+        return (await self._catalog.get_current_catalog()).policies.provenance is not None

@@ -63,13 +63,13 @@ class Backends:
             grants,
             idempotency,
             jobs,
-            places,
+            quotas,
             signatures,
             webhooks,
         )
         from shared.backends.embedded.sqlite import SqliteDatabase
 
-        stores = (catalog, credentials, grants, idempotency, jobs, places, webhooks, alerts)
+        stores = (catalog, credentials, grants, idempotency, jobs, quotas, webhooks, alerts)
         schema = "".join(store.SCHEMA for store in (*stores, signatures))
         return self.close_at_exit(
             SqliteDatabase(self.settings.data_dir / "workspace.sqlite", schema, runtime=self.runtime)
@@ -78,13 +78,13 @@ class Backends:
     @cached_property
     def limits_file(self) -> "SqliteDatabase":
         """SQLite file of the rate limits and of the quotas of open streams."""
-        from shared.backends.embedded import places
+        from shared.backends.embedded import quotas
         from shared.backends.embedded.rate_limits import SCHEMA, TIMEOUT_SECONDS
         from shared.backends.embedded.sqlite import SqliteDatabase
 
         path = self.settings.data_dir / "rate-limits.sqlite"
         return self.close_at_exit(
-            SqliteDatabase(path, SCHEMA + places.SCHEMA, write_seconds=TIMEOUT_SECONDS, runtime=self.runtime)
+            SqliteDatabase(path, SCHEMA + quotas.SCHEMA, write_seconds=TIMEOUT_SECONDS, runtime=self.runtime)
         )
 
     @cached_property

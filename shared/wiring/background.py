@@ -111,11 +111,11 @@ class BackgroundServices:
 
     async def _end_orphaned_grants(self) -> None:
         """Finish the interrupted endings of OAuth grants; end the grants of disabled members and removed clients."""
-        await self._access.grant_ender.run()
+        await self._access.grant_ender.complete_ends_and_end_orphaned_grants()
 
     async def _sign_checkpoints(self) -> None:
         """Sign a checkpoint of every audit chain that has new records."""
-        if (await self._catalog.current()).policies.provenance is None:
+        if (await self._catalog.get_current_catalog()).policies.provenance is None:
             return
         if made := await self._provenance.checkpoints.create_all():
             _LOG.info("checkpoints signed", extra=fields(count=made))
@@ -126,7 +126,7 @@ class BackgroundServices:
         Count the records of chains that an earlier version wrote, remove decided amendments from the pending ones, and
         add new signatures to their index.
         """
-        if (await self._catalog.current()).policies.provenance is None:
+        if (await self._catalog.get_current_catalog()).policies.provenance is None:
             return
         if counted := await self._provenance.overview.add_missing_chain_counts():
             _LOG.info("counted audit chains of an earlier version", extra=fields(chains=counted))
@@ -136,7 +136,7 @@ class BackgroundServices:
         """Verify the audit chains that have grown; return ``UNFINISHED`` if another run must continue, else None."""
         from shared.background.runner import UNFINISHED
 
-        if (await self._catalog.current()).policies.provenance is None:
+        if (await self._catalog.get_current_catalog()).policies.provenance is None:
             return None
         return None if await self._provenance.background_verification.run() else UNFINISHED
 

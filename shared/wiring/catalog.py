@@ -45,7 +45,7 @@ class CatalogServices:
             self.store, refresh_seconds, max_stale_seconds=MAX_STALE_CREDENTIALS_SECONDS, runtime=self._backends.runtime
         )
 
-    async def current(self) -> "Catalog":
+    async def get_current_catalog(self) -> "Catalog":
         """Return the current catalog, which can be a few seconds old."""
         return await self.reader.get_catalog()
 
@@ -55,7 +55,7 @@ class CatalogServices:
         Raises:
             WorkspaceError: UNAVAILABLE ``WORKSPACE_NOT_DECLARED``.
         """
-        workspace = (await self.current()).workspace
+        workspace = (await self.get_current_catalog()).workspace
         if workspace is None:
             raise WorkspaceError(
                 Kind.UNAVAILABLE, "WORKSPACE_NOT_DECLARED", "No workspace document has been applied yet."

@@ -107,7 +107,7 @@ class DataStoreServices:
     async def _list_declared_containers(self, database: "DatabaseAddress") -> "Iterable[AccountContainer]":
         from shared.data_stores.models import AccountContainer
 
-        owned = (await self._catalog.current()).find_database(database.database)
+        owned = (await self._catalog.get_current_catalog()).find_database(database.database)
         records = owned.containers.values() if owned is not None and owned.store == database.store else ()
         return [AccountContainer(one.name, one.partition_key_path) for one in records if one.provisioned]
 

@@ -66,10 +66,10 @@ class DownloadServices:
     @cached_property
     def _job_quota_store(self) -> "QuotaStore":
         if self._backends.uses_azure:
-            from shared.backends.azure.cosmos_places import CosmosQuotaStore
+            from shared.backends.azure.cosmos_quotas import CosmosQuotaStore
 
             return CosmosQuotaStore(self._backends.cosmos)
-        from shared.backends.embedded.places import SqliteQuotaStore
+        from shared.backends.embedded.quotas import SqliteQuotaStore
 
         return SqliteQuotaStore(self._backends.workspace_file)
 

@@ -16,7 +16,7 @@ class Features:
 
     async def has(self, feature: str) -> bool:
         """Return whether the workspace document declares a feature; the only known feature is ``provenance``."""
-        return feature == PROVENANCE and (await self._catalog.current()).policies.provenance is not None
+        return feature == PROVENANCE and (await self._catalog.get_current_catalog()).policies.provenance is not None
 
     async def require(self, feature: str) -> None:
         """Check that the workspace document declares a feature; only ``provenance`` is checked.

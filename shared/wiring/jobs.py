@@ -95,10 +95,10 @@ class ImportServices:
         configured = self._settings
         uri, identity = self._queries.get_engine_uri(), configured.managed_identity_client_id
         return self._backends.close_at_exit(
-            KustoTelemetryTable(uri, configured.kusto_database, self._locate_file, identity)
+            KustoTelemetryTable(uri, configured.kusto_database, self._build_address_for_query_engine, identity)
         )
 
-    async def _locate_file(self, name: str) -> str:
+    async def _build_address_for_query_engine(self, name: str) -> str:
         """Return the address from which the query engine reads a file of imported rows.
 
         This is a signed URL or, for a local engine, a path.

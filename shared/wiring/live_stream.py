@@ -10,7 +10,7 @@ from shared.wiring.queries import QueryServices
 
 if TYPE_CHECKING:
     from shared.backends.azure.web_pubsub import WebPubSub
-    from shared.backends.embedded.places import SqliteQuotaStore
+    from shared.backends.embedded.quotas import SqliteQuotaStore
     from shared.fair_use.ports import QuotaStore
     from shared.live_stream.audience import Audience
     from shared.live_stream.ports import EventSource, MessageSender
@@ -91,14 +91,14 @@ class LiveStreamServices:
     @cached_property
     def _stream_quota_store(self) -> "QuotaStore":
         if self._backends.uses_azure:
-            from shared.backends.azure.cosmos_places import CosmosQuotaStore
+            from shared.backends.azure.cosmos_quotas import CosmosQuotaStore
 
             return CosmosQuotaStore(self._backends.cosmos)
         return self._local_stream_quota_store
 
     @cached_property
     def _local_stream_quota_store(self) -> "SqliteQuotaStore":
-        from shared.backends.embedded.places import SqliteQuotaStore
+        from shared.backends.embedded.quotas import SqliteQuotaStore
 
         return SqliteQuotaStore(self._backends.limits_file)
 
@@ -143,7 +143,7 @@ class LiveStreamServices:
     @cached_property
     def events(self) -> "EventSource":
         """Authenticator of the events that Web PubSub sends to this app."""
-        from shared.auth.entra import EntraTokens, ManagedIdentityTokens, list_audience_forms
+        from shared.auth.entra import EntraTokens, ManagedIdentityTokens, get_client_id_and_app_id_uri
         from shared.live_stream.event_sources import IdentifiedEvents, SignedEvents
 
         configured = self._settings
@@ -152,7 +152,9 @@ class LiveStreamServices:
         from shared.backends.outbound_http import HttpOpenIdProvider
 
         tenant = configured.entra_tenant_id
-        audiences = list_audience_forms(configured.web_pubsub_audience) if configured.web_pubsub_audience else ()
+        audiences = (
+            get_client_id_and_app_id_uri(configured.web_pubsub_audience) if configured.web_pubsub_audience else ()
+        )
 
         def build_token_verifier(path: str) -> EntraTokens:
             address = f"{configured.entra_authority.rstrip('/')}/{tenant}{path}/.well-known/openid-configuration"

@@ -47,15 +47,19 @@ class ReadinessProbes:
 
         The check of the workspace file also writes, to test the disk.
         """
-        from shared.backends.embedded.sqlite_checks import check_file_is_writable, check_write_lock
+        from shared.backends.embedded.sqlite_checks import check_file_is_writable, check_write_lock_is_available
 
         folder = self._backends.settings.data_dir
         return {
             "workspace file": lambda: check_file_is_writable(
                 folder / "workspace.sqlite", runtime=self._backends.runtime
             ),
-            "telemetry hub": lambda: check_write_lock(folder / "hub.sqlite", runtime=self._backends.runtime),
-            "data stores": lambda: check_write_lock(folder / "documents.sqlite", runtime=self._backends.runtime),
+            "telemetry hub": lambda: check_write_lock_is_available(
+                folder / "hub.sqlite", runtime=self._backends.runtime
+            ),
+            "data stores": lambda: check_write_lock_is_available(
+                folder / "documents.sqlite", runtime=self._backends.runtime
+            ),
         }
 
     def _build_azure_probes(self) -> "dict[str, Probe]":
@@ -63,7 +67,7 @@ class ReadinessProbes:
 
         token_key = self._backends.settings.token_key
         probes: dict[str, Probe] = {
-            "token key": lambda: self._backends.key_vault.check_key(token_key),
+            "token key": lambda: self._backends.key_vault.check_key_exists(token_key),
             "checkpoints": self._check_checkpoints,
         }
         return probes | build_readiness_checks(self._backends.cosmos)
@@ -79,9 +83,9 @@ class ReadinessProbes:
             return
         await self._provenance.chain_store.read_tip(ChainKey(Target.PLATFORM_CONFIG))
         if not self._backends.uses_azure:
-            from shared.backends.embedded.sqlite_checks import check_write_lock
+            from shared.backends.embedded.sqlite_checks import check_write_lock_is_available
 
-            await check_write_lock(
+            await check_write_lock_is_available(
                 self._backends.settings.data_dir / "provenance.sqlite", runtime=self._backends.runtime
             )
 
@@ -92,4 +96,4 @@ class ReadinessProbes:
 
             key = self._backends.settings.checkpoint_key.partition("/")[0]
             notes = self._backends.build_blob_store(NOTES)
-            await asyncio.gather(notes.check(), self._backends.key_vault.check_key(key))
+            await asyncio.gather(notes.check(), self._backends.key_vault.check_key_exists(key))

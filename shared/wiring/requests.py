@@ -46,7 +46,7 @@ class RateLimitServices:
         """Context manager: yield the decision to admit or reject a request, and count the request until it ends."""
         from shared.rate_limits.models import get_budget
 
-        budget = get_budget(await self._catalog.current())
+        budget = get_budget(await self._catalog.get_current_catalog())
         async with self.limiter.admit(caller.member_id, budget) as admission:
             if admission.rejection is not None:
                 count("workspace.rate_limit.refusals")

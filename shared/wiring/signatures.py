@@ -79,13 +79,13 @@ class SignatureServices:
         return SqliteSignatureStore(self._backends.workspace_file)
 
     async def _is_workspace_audited(self) -> bool:
-        return (await self._catalog.current()).policies.provenance is not None
+        return (await self._catalog.get_current_catalog()).policies.provenance is not None
 
     async def _is_decision_appended(self, chain: "ChainKey", append_id: str) -> bool:
         """Return whether a decision was appended to its audit chain, or will be appended from the catalog's outbox."""
-        from shared.provenance.ports import Lookup
+        from shared.provenance.ports import LookupField
 
         pending = await self._catalog.store.list_pending_events()
         if any(event.append_id == append_id for event in pending):
             return True
-        return bool(await self._provenance.chain_store.find(chain, Lookup.APPEND_ID, [append_id]))
+        return bool(await self._provenance.chain_store.find(chain, LookupField.APPEND_ID, [append_id]))

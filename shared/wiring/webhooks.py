@@ -216,7 +216,7 @@ class WebhookEndpointServices:
     async def _load_catalog(self) -> "Catalog":
         """Return the newest catalog from the store, because the cached copy would report changes late."""
         self._catalog.reader.invalidate()
-        return await self._catalog.current()
+        return await self._catalog.get_current_catalog()
 
     async def _is_workspace_audited(self) -> bool:
-        return (await self._catalog.current()).policies.provenance is not None
+        return (await self._catalog.get_current_catalog()).policies.provenance is not None

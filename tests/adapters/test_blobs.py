@@ -90,10 +90,10 @@ async def list_blob_names(store: BlobStore, prefix: str = "") -> list[str]:
 
 async def test_a_blob_is_created_once(store: BlobStore) -> None:
     """If several callers create the same blob, the first caller succeeds and the others change nothing."""
-    won = await asyncio.gather(*(store.create("a/b", b"%d" % number) for number in range(8)))
+    won = await asyncio.gather(*(store.create_if_missing("a/b", b"%d" % number) for number in range(8)))
     assert won.count(True) == 1
     assert await store.read("a/b") == b"%d" % won.index(True)
-    assert not await store.create("a/b", b"later")
+    assert not await store.create_if_missing("a/b", b"later")
     assert await store.read("a/b") == b"%d" % won.index(True)
 
 
@@ -130,7 +130,7 @@ async def test_a_range_of_a_replaced_blob_is_not_read(store: BlobStore, tmp_path
 async def test_blob_names_are_listed_in_order(store: BlobStore) -> None:
     """Blob names are sorted as whole texts; the prefix of a list may end within a folder or file name."""
     for name in reversed(NAMES):
-        assert await store.create(name, name.encode())
+        assert await store.create_if_missing(name, name.encode())
     assert await list_blob_names(store) == sorted(NAMES)
     assert await list_blob_names(store, "a/c") == ["a/c.parquet", "a/c/d"]
     assert await list_blob_names(store, "a/c/") == ["a/c/d"]
@@ -144,14 +144,14 @@ async def test_blob_listings_of_several_pages_are_complete(store: BlobStore) -> 
     """A listing that needs several pages contains every blob once."""
     names = [f"p/{number:04d}" for number in range(1_100)]
     for first in range(0, len(names), 50):
-        await asyncio.gather(*(store.create(name, b"") for name in names[first : first + 50]))
+        await asyncio.gather(*(store.create_if_missing(name, b"") for name in names[first : first + 50]))
     assert await list_blob_names(store, "p/") == names
 
 
 async def test_deleted_blobs_cannot_be_read(store: BlobStore, tmp_path: Path) -> None:
     """Reading a deleted blob fails; deleting a missing blob succeeds."""
     for name in NAMES:
-        await store.create(name, b"x")
+        await store.create_if_missing(name, b"x")
     await store.delete([*NAMES[:-1], "never/there"])
     assert await list_blob_names(store) == NAMES[-1:]
     with pytest.raises(FileNotFoundError):
@@ -162,7 +162,7 @@ async def test_deleted_blobs_cannot_be_read(store: BlobStore, tmp_path: Path) ->
         await store.read_range(NAMES[0], 0, 8)
     with pytest.raises(FileNotFoundError):
         await store.download_to_file(NAMES[0], tmp_path / "target")
-    assert await store.create(NAMES[0], b"again")
+    assert await store.create_if_missing(NAMES[0], b"again")
 
 
 async def test_an_upload_link_accepts_a_whole_file(store: BlobStore) -> None:
@@ -201,7 +201,7 @@ async def test_an_upload_link_accepts_blocks(store: BlobStore) -> None:
 
 async def test_a_download_link_grants_access_without_sign_in(store: BlobStore) -> None:
     """With a download link, anyone can download the blob or ranges of it; the link sets the file name."""
-    await store.create("j/rig ü.csv", b"0123456789")
+    await store.create_if_missing("j/rig ü.csv", b"0123456789")
     url = await store.create_download_link("j/rig ü.csv", 'rig "ü".csv', datetime.now(UTC) + SOON)
     async with httpx.AsyncClient() as anyone:
         whole = await anyone.get(url)
@@ -218,8 +218,8 @@ async def test_a_download_link_grants_access_without_sign_in(store: BlobStore) -
 
 async def test_a_blob_link_is_valid_for_one_blob_only(store: BlobStore) -> None:
     """A link that was changed, has expired, or belongs to another blob is rejected."""
-    await store.create("j/one", b"%one%")
-    await store.create("j/two", b"%two%")
+    await store.create_if_missing("j/one", b"%one%")
+    await store.create_if_missing("j/two", b"%two%")
     url = await store.create_download_link("j/one", "one.csv", datetime.now(UTC) + SOON)
     over = await store.create_download_link("j/one", "one.csv", datetime.now(UTC) - timedelta(seconds=2))
     async with httpx.AsyncClient() as anyone:
@@ -243,7 +243,7 @@ async def test_each_call_of_an_unavailable_blob_store_fails(tmp_path: Path) -> N
     broken: list[BlobStore] = [FolderBlobStore(tmp_path / "file", FileLinks("", tmp_path / "key"))]
     for each in broken:
         with pytest.raises(WorkspaceError) as caught:
-            await each.create("a", b"")
+            await each.create_if_missing("a", b"")
         assert caught.value.code == "BLOB_STORE_UNAVAILABLE"
         with pytest.raises(WorkspaceError):
             await list_blob_names(each)

@@ -22,7 +22,7 @@ from shared.provenance.ports import (
     ChainRecord,
     ChainStore,
     Filters,
-    Lookup,
+    LookupField,
     RecordPage,
     Target,
     Tip,
@@ -122,7 +122,7 @@ async def test_reads_of_a_chain_without_records_return_nothing(store: ChainStore
         assert await store.read_tip(chain) == Tip()
         assert await store.read(chain, 0, limit=5, max_bytes=MANY) == RecordPage([], more=False, scanned=0)
         assert not (await store.scan(chain, Filters(), limit=5, max_bytes=MANY)).records
-        assert not await store.find(chain, Lookup.APPEND_ID, ["a"])
+        assert not await store.find(chain, LookupField.APPEND_ID, ["a"])
         assert not await store.read_hashes(chain, 0, limit=5)
     assert [chain async for chain, _ in store.iterate_tips()] == []
 
@@ -273,7 +273,7 @@ async def test_a_record_is_found_by_append_id_and_a_decision_by_its_amendment(st
     made = build_record_draft({"ApprovedBy": "u", "AmendmentID": "000000000001", "Status": "approved"}, "ApprovedAt")
     decision = seal_record(made, 5, "2026-01-05T08:00:05.000000Z", tip.hash, "d")
     await store.append(chain, [decision], tip)
-    found = await store.find(chain, Lookup.APPEND_ID, ["e-2", "e-4", "unknown"])
+    found = await store.find(chain, LookupField.APPEND_ID, ["e-2", "e-4", "unknown"])
     assert sorted(record.sequence for record in found) == [2, 4]
-    assert list(await store.find(chain, Lookup.AMENDMENT_ID, ["000000000001", "000000000002"])) == [decision]
-    assert not await store.find(chain, Lookup.APPEND_ID, [])
+    assert list(await store.find(chain, LookupField.AMENDMENT_ID, ["000000000001", "000000000002"])) == [decision]
+    assert not await store.find(chain, LookupField.APPEND_ID, [])

@@ -89,7 +89,7 @@ async def test_a_checkpoint_is_created_once(open_store: Opener) -> None:
     won = await asyncio.gather(*(stores[n % 3].create(build_checkpoint_name(7), b"note %d" % n) for n in range(6)))
     assert won.count(True) == 1
     assert not await stores[0].create(build_checkpoint_name(7), b"later")
-    stored = await stores[1].get(build_checkpoint_name(7))
+    stored = await stores[1].find_checkpoint(build_checkpoint_name(7))
     assert stored is not None
     assert (stored.name, stored.note) == (build_checkpoint_name(7), b"note %d" % won.index(True))
     assert abs(parse_rfc3339(stored.created_at) - datetime.now(UTC)) < timedelta(minutes=1)
@@ -145,15 +145,15 @@ async def test_checkpoints_of_chains_with_a_common_name_prefix_are_separate(stor
 
 async def test_the_folders_of_all_chains_of_a_target_are_listed(store: CheckpointStore) -> None:
     """Each chain of a target with a checkpoint has a folder in the list, also with several checkpoints."""
-    assert await store.list_folders("DomainEvents") == []
+    assert await store.list_name_prefixes("DomainEvents") == []
     for size, prefix in ((1, "DomainEvents/a/"), (2_000_000, "DomainEvents/a/"), (1, "DomainEvents/ab/"), (1, PREFIX)):
         await store.create(build_checkpoint_name(size, prefix), b"note")
-    assert sorted(await store.list_folders("DomainEvents")) == ["DomainEvents/a/", "DomainEvents/ab/"]
+    assert sorted(await store.list_name_prefixes("DomainEvents")) == ["DomainEvents/a/", "DomainEvents/ab/"]
 
 
 async def test_reading_a_missing_checkpoint_or_signer_state_returns_none(store: CheckpointStore) -> None:
     """Reading a missing checkpoint or a missing working state of the signer returns None."""
-    assert await store.get(build_checkpoint_name(1)) is None
+    assert await store.find_checkpoint(build_checkpoint_name(1)) is None
     assert await store.load_working_state(f"{PREFIX}tree") is None
 
 
@@ -180,7 +180,7 @@ async def test_an_unavailable_checkpoint_store_raises_an_error(tmp_path: Path) -
         with pytest.raises(WorkspaceError) as caught:
             await store.create(build_checkpoint_name(1), b"")
         assert caught.value.code == "CHECKPOINTS_UNAVAILABLE"
-    for read in (stores[1].get, stores[1].find_newest, stores[1].load_working_state):
+    for read in (stores[1].find_checkpoint, stores[1].find_newest, stores[1].load_working_state):
         with pytest.raises(WorkspaceError):
             await read(build_checkpoint_name(1))
     await account.close()
@@ -190,7 +190,7 @@ async def test_a_missing_blob_container_raises_an_error(connection_string: str) 
     """If the blob container is missing, an error is raised instead of an empty list of checkpoints."""
     account = BlobAccount("", connection_string=connection_string)
     store = BlobCheckpointStore(account, note_container="never-made", state_container="never-made")
-    for read in (store.get, store.find_newest, store.load_working_state):
+    for read in (store.find_checkpoint, store.find_newest, store.load_working_state):
         with pytest.raises(WorkspaceError) as caught:
             await read(build_checkpoint_name(1))
         assert caught.value.code == "CHECKPOINTS_UNAVAILABLE"
@@ -200,10 +200,10 @@ async def test_a_missing_blob_container_raises_an_error(connection_string: str) 
 async def test_a_receipt_signature_is_stored_under_its_checkpoint_name(store: CheckpointStore) -> None:
     """The signature for receipts is stored under the checkpoint's name and is never returned as a checkpoint."""
     signature = f"{build_checkpoint_name(8)}.cose"
-    assert await store.get(signature) is None
+    assert await store.find_checkpoint(signature) is None
     assert await store.create(signature, b"signature")
     assert not await store.create(signature, b"other")
     assert await store.find_newest(PREFIX) is None
     await store.create(build_checkpoint_name(7), b"note")
-    newest, found = await store.find_newest(PREFIX), await store.get(signature)
+    newest, found = await store.find_newest(PREFIX), await store.find_checkpoint(signature)
     assert (newest and newest.note, found and found.note) == (b"note", b"signature")

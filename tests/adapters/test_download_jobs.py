@@ -60,7 +60,7 @@ def build_job(job_id: str = "j1", **changes: Any) -> Job:
 
 
 async def create_stored_job(store: JobStore, job_id: str = "j1") -> Job:
-    found = await store.get(job_id)
+    found = await store.find_job(job_id)
     assert found is not None
     return found
 
@@ -72,9 +72,9 @@ async def test_a_job_is_loaded_as_stored(open_store: Opener) -> None:
     second = build_job("b", created_at=START + HOUR)
     for each in (first, second, build_job("c", owner="somebody")):
         await store.create(each)
-    assert await other.get("a") == first
+    assert await other.find_job("a") == first
     assert list(await other.list_jobs_of_owner("editor@t")) == [second, first]
-    assert await other.get("nowhere") is None
+    assert await other.find_job("nowhere") is None
     assert await other.change("nowhere", Job.cancel) is None
     await other.delete("a")
     await other.delete("a")

@@ -133,14 +133,14 @@ async def test_signatures_are_listed_newest_first(stores: Stores) -> None:
 async def test_the_progress_of_the_signature_index_never_decreases(stores: Stores) -> None:
     """The stored progress of the index of signatures never decreases."""
     index = stores.index
-    assert (await index.read_progress(CHAIN), await index.read_indexed_until()) == (IndexProgress(), "")
+    assert (await index.read_progress(CHAIN), await index.read_index_end_time()) == (IndexProgress(), "")
     await index.add_signatures(CHAIN, [], IndexProgress(7, "h7"))
     await index.add_signatures(CHAIN, [], IndexProgress(5, "h5"))
     assert await index.read_progress(CHAIN) == IndexProgress(7, "h7")
     assert await index.read_progress(OTHER) == IndexProgress()
-    await index.save_indexed_until("2026-03-01T12:00:00.000000Z")
-    await index.save_indexed_until("2026-02-01T12:00:00.000000Z")
-    assert await index.read_indexed_until() == "2026-03-01T12:00:00.000000Z"
+    await index.save_index_end_time("2026-03-01T12:00:00.000000Z")
+    await index.save_index_end_time("2026-02-01T12:00:00.000000Z")
+    assert await index.read_index_end_time() == "2026-03-01T12:00:00.000000Z"
 
 
 async def test_the_signatures_of_one_chain_are_removed(open_both_stores: Opener) -> None:

@@ -14,7 +14,7 @@ from oi import ApiError, NotFoundError, ServerError, SignInError, UnreachableErr
 from oi.cli import browser_login, stored_grant
 from oi.cli.browser_login import sign_in
 from oi.cli.main import execute
-from oi.cli.stored_grant import StoredGrant, store_grant
+from oi.cli.stored_grant import StoredGrant, store_grant_and_describe_place
 from oi.cli.stored_login import get_login_path, read_login, remove_login, require_login
 from oi.oauth import AuthorizationRequest, AuthorizationServer, Grant, refresh_grant, request_server_metadata
 
@@ -77,7 +77,7 @@ def open_oauth_client(server: FakeServer) -> httpx.Client:
 def store_tokens(expires_in: float) -> None:
     """Store tokens of the server, as a sign-in does."""
     get_login_path().parent.mkdir(parents=True, exist_ok=True)
-    store_grant(URL, Grant("oi", "a0", time.time() + expires_in, "r0"))
+    store_grant_and_describe_place(URL, Grant("oi", "a0", time.time() + expires_in, "r0"))
 
 
 def forge_redirect(

@@ -10,7 +10,7 @@ import httpx
 import pytest
 from oi import SignInError, Workspace
 from oi.cli.main import execute
-from oi.requests import build_signature
+from oi.requests import build_signature_property
 
 URL = "https://plant.example"
 PATH = "/oi-api/provenance/amendments/000000000007/approve"
@@ -132,7 +132,7 @@ def test_a_signature_statement_without_a_meaning_is_rejected(service: Service) -
     assert execute([*APPROVE, "--statement", "I checked it."]) == 2
     assert not service.requests
     with pytest.raises(ValueError, match="meaning"):
-        build_signature(None, "I checked it.")
+        build_signature_property(None, "I checked it.")
 
 
 def test_queries_and_rejections_are_signed(service: Service) -> None:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 import pytest
-from oi.cli.stored_login import Login, get_login_path, require_login, store_login
+from oi.cli.stored_login import Login, get_login_path, require_login, store_login_and_describe_place
 
 
 @pytest.fixture(autouse=True)
@@ -16,7 +16,7 @@ def _isolated_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_only_the_user_can_read_the_stored_login() -> None:
     """Without a keyring, the API key is stored in a file that only the user can read."""
-    place = store_login("https://plant.example", "oik_1")
+    place = store_login_and_describe_place("https://plant.example", "oik_1")
     assert str(get_login_path()) in place
     assert get_login_path().stat().st_mode & 0o777 == 0o600
     assert require_login() == Login("https://plant.example", key="oik_1")
@@ -24,7 +24,7 @@ def test_only_the_user_can_read_the_stored_login() -> None:
 
 def test_environment_variables_have_priority_over_the_stored_login(monkeypatch: pytest.MonkeyPatch) -> None:
     """The variables OI_URL, OI_TOKEN and OI_KEY have priority over the stored login."""
-    store_login("https://plant.example", "oik_1")
+    store_login_and_describe_place("https://plant.example", "oik_1")
     monkeypatch.setenv("OI_KEY", "oik_2")
     assert require_login() == Login("https://plant.example", key="oik_2")
     monkeypatch.setenv("OI_TOKEN", "jwt")
@@ -33,7 +33,7 @@ def test_environment_variables_have_priority_over_the_stored_login(monkeypatch: 
 
 def test_a_stored_key_is_not_sent_to_another_address(monkeypatch: pytest.MonkeyPatch) -> None:
     """If OI_URL differs from the address of the stored login, the stored API key is not sent."""
-    store_login("https://plant.example", "oik_1")
+    store_login_and_describe_place("https://plant.example", "oik_1")
     monkeypatch.setenv("OI_URL", "https://other.example")
     with pytest.raises(click.UsageError, match=r"other\.example"):
         require_login()

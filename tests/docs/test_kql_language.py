@@ -12,7 +12,7 @@ from scripts.kql_language import (
     LANGUAGE,
     ROOT,
     TARGET,
-    build_editor_names,
+    build_editor_names_module,
     format_kql_names,
     read_kql_names,
     read_kql_names_from_service,
@@ -26,14 +26,17 @@ _MAX_DIFFERENCES = 40
 def test_the_kql_page_lists_exactly_the_supported_parts() -> None:
     """The page lists exactly the parts of KQL that the engine supports."""
     # A process of its own, because the engine changes the translator library.
-    code = "from scripts.kql_language import *; patch_translator(); print(build_page(read_kql_names()), end='')"
+    code = (
+        "from scripts.kql_language import *; patch_translator_and_install_extensions(); "
+        "print(build_kql_comparison_page(read_kql_names()), end='')"
+    )
     page = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True).stdout
     assert page == TARGET.read_text(encoding="utf-8"), "run: .venv/bin/python -m scripts.kql_language"
 
 
 def test_the_console_editor_knows_exactly_the_kql_names() -> None:
     """The console's editor highlights and completes exactly the names that the KQL language service knows."""
-    assert build_editor_names(read_kql_names()) == EDITOR.read_text(encoding="utf-8"), (
+    assert build_editor_names_module(read_kql_names()) == EDITOR.read_text(encoding="utf-8"), (
         "run: .venv/bin/python -m scripts.kql_language"
     )
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from scripts.validation.clauses import PAGE, TestName, list_tests, parse_clauses
+from scripts.validation.clauses import PAGE, TestName, list_tests_of_clauses, parse_clauses
 
 ROOT = Path(__file__).parents[2]
 CLAUSES = parse_clauses((ROOT / PAGE).read_text(encoding="utf-8"))
@@ -39,7 +39,7 @@ def read_test_names(path: str) -> frozenset[str]:
     return frozenset(function.name for function in functions if function.name.startswith("test_"))
 
 
-@pytest.mark.parametrize("test", list_tests(CLAUSES), ids=str)
+@pytest.mark.parametrize("test", list_tests_of_clauses(CLAUSES), ids=str)
 def test_each_named_test_exists(test: TestName) -> None:
     """Each test that the tables name exists."""
     assert test.function in read_test_names(test.path)

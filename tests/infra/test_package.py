@@ -176,7 +176,7 @@ def test_the_archive_is_reproducible(tmp_path_factory: pytest.TempPathFactory, c
 
 def test_the_listing_has_size_and_digest_of_each_file() -> None:
     """Each line of the listing contains size, digest and path of a file."""
-    [line] = package.format_listing({"a.py": b"abc"}).splitlines()
+    [line] = package.format_file_listing({"a.py": b"abc"}).splitlines()
     assert re.fullmatch(r" +3 ba7816bf[0-9a-f]{56} a\.py", line)
 
 

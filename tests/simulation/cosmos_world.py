@@ -18,7 +18,7 @@ from shared.backends.azure.cosmos_credentials import CosmosCredentialStore, Cosm
 from shared.backends.azure.cosmos_idempotency import CosmosIdempotencyStore, CosmosReplyStore
 from shared.backends.azure.cosmos_jobs import CosmosJobLeaseStore, CosmosJobStore
 from shared.backends.azure.cosmos_overview import CosmosChainOverview
-from shared.backends.azure.cosmos_places import CosmosQuotaStore
+from shared.backends.azure.cosmos_quotas import CosmosQuotaStore
 from shared.backends.azure.cosmos_rate_limits import CosmosLeaseStore
 from shared.backends.azure.cosmos_signatures import CosmosSignatureIndex, CosmosSignatureStore
 from shared.backends.azure.cosmos_webhooks import CosmosWebhookStore
@@ -77,7 +77,7 @@ _COUNTERPARTS: Final[Mapping[str, tuple[str, ...]]] = {
     "grants": ("cosmos_credentials",),
     "idempotency": ("cosmos_idempotency",),
     "jobs": ("cosmos_jobs",),
-    "places": ("cosmos_places",),
+    "places": ("cosmos_quotas",),
     "provenance": ("cosmos_chain", "cosmos_segments"),
     "provenance_overview": ("cosmos_overview",),
     "rate_limits": ("cosmos_rate_limits",),

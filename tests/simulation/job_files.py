@@ -36,7 +36,7 @@ class DatedBlobs(FolderBlobStore):
         self._scheduler = scheduler
 
     def _create_blob(self, path: Path, content: bytes) -> bool:
-        is_new = super()._create_blob(path, content)
+        is_new = super()._create_blob_if_missing(path, content)
         if is_new:
             self._set_time(path)
         return is_new

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from shared.errors import Kind, WorkspaceError
 from shared.live_stream.ports import OpenStream
-from shared.telemetry.json_text import parse
+from shared.telemetry.json_text import parse_lossless_json
 
 if TYPE_CHECKING:
     from tests.simulation.world import World
@@ -54,7 +54,7 @@ class SimulatedWebPubSub:
     async def publish(self, group: str, text: bytes) -> None:
         """Send a message to all streams of a group; an injected error can hide that it was sent."""
         await self._receive()
-        message = parse(text)
+        message = parse_lossless_json(text)
         self.published[group, message["ID"]] = self._world.scheduler.now
         for stream in self._select_streams(group):
             stream.received.append(message)
@@ -77,7 +77,7 @@ class SimulatedWebPubSub:
         await self._receive()
         stream = self.streams[connection_id]
         if stream.is_open:
-            stream.received.append(parse(text))
+            stream.received.append(parse_lossless_json(text))
         self._reply_or_fail()
 
     async def is_open(self, connection_id: str) -> bool:

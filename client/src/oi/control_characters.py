@@ -16,7 +16,7 @@ def escape_controls(text: str) -> str:
     return _CONTROLS.sub(_escape_match, text)
 
 
-def escape_text(text: str) -> str:
+def escape_controls_except_line_breaks(text: str) -> str:
     """Replace characters as :func:`escape_controls`, but keep line breaks and tabs."""
     return _CONTROLS_IN_TEXT.sub(_escape_match, text)
 

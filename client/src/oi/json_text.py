@@ -87,7 +87,7 @@ def resolve_pointer_part(container: Any, part: str, missing: Any = None) -> Any:
     return missing
 
 
-def build_object(members: list[tuple[str, Any]]) -> dict[str, Any]:
+def build_object_without_duplicates(members: list[tuple[str, Any]]) -> dict[str, Any]:
     """Build a JSON object from its properties; for use as ``object_pairs_hook`` of :func:`json.loads`.
 
     Raises:
@@ -121,5 +121,7 @@ def _parse_float(text: str) -> float:
 
 
 # Built once: the functions of the module `json` build them for each call with these options.
-_DECODER = json.JSONDecoder(parse_constant=_reject_constant, parse_float=_parse_float, object_pairs_hook=build_object)
+_DECODER = json.JSONDecoder(
+    parse_constant=_reject_constant, parse_float=_parse_float, object_pairs_hook=build_object_without_duplicates
+)
 _ENCODER = json.JSONEncoder(allow_nan=False, ensure_ascii=False, separators=(",", ":"))

@@ -42,7 +42,7 @@ def build_headers(token: str, headers: Mapping[str, str] | None, *, is_append: b
     return built
 
 
-def build_signature(meaning: str | None, statement: str | None) -> dict[str, Any]:
+def build_signature_property(meaning: str | None, statement: str | None) -> dict[str, Any]:
     """Build the JSON property ``signature`` of a decision's request body; empty if the decision is not signed.
 
     Args:
@@ -69,7 +69,7 @@ def can_method_change_data(method: str) -> bool:
     return method not in _READING
 
 
-def is_unsent(cause: httpx.RequestError) -> bool:
+def has_failed_before_sending(cause: httpx.RequestError) -> bool:
     """Return whether a request failed before it was sent, so that the service performed nothing."""
     return isinstance(cause, _UNSENT)
 

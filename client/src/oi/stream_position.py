@@ -24,7 +24,7 @@ class StreamPosition:
         self._newest = ""
         self._received = datetime.now(UTC)
 
-    def find_start(self) -> str | None:
+    def find_start_time(self) -> str | None:
         """Return the start time for the request that continues the stream; None to receive only new messages.
 
         After the first message, this is 60 seconds before the earlier of two times: the newest timestamp of a message,
@@ -34,7 +34,7 @@ class StreamPosition:
             self._start = (min(datetime.fromisoformat(self._newest), self._received) - _OVERLAP).isoformat()
         return self._start
 
-    def set_missing_start(self) -> None:
+    def set_missing_start_to_now(self) -> None:
         """Set a missing start time to now; if the connection is lost before the first message, none is missed."""
         self._start = self._start or datetime.now(UTC).isoformat()
 

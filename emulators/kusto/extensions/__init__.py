@@ -80,7 +80,7 @@ class Extension(Protocol):
         ...
 
 
-def create_sql_objects(connection: "duckdb.DuckDBPyConnection", database: str = "Telemetry") -> None:
+def create_functions_and_macros(connection: "duckdb.DuckDBPyConnection", database: str = "Telemetry") -> None:
     """Create the functions and macros of all extensions; call this before the database is locked.
 
     All statements share one transaction, because each transaction is written to the disk. If the database is a

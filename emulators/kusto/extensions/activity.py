@@ -78,7 +78,7 @@ class TimelinePlugin(UnorderedOutputOperator):
         message = quote_text(f"kql:SEM0100:evaluate {self.plugin}(): the size of a window must be positive")
         return f"kql_window({quote_name(self.columns[-1])}, {begin}, {size}, {message})"
 
-    def render_dimensions(self) -> str:
+    def render_dimension_columns(self) -> str:
         """Return SQL for the dimension columns, each with a comma before it."""
         return "".join(f", {quote_name(name)}" for name in self.dimensions)
 
@@ -157,7 +157,7 @@ class ActivityPlugin(TimelinePlugin):
         del input_columns
         return [self.columns[1], *self.dimensions, *_PLUGINS[self.plugin].results]
 
-    def render_range_and_constants(self, input_sql: str) -> tuple[str, str, list[str]]:
+    def render_begin_end_and_constants(self, input_sql: str) -> tuple[str, str, list[str]]:
         """Return SQL for the start of the analysed range, for its end, and for each other constant of the plugin."""
         constants = self.render_constants()
         if len(constants) == max(_PLUGINS[self.plugin].constants):
@@ -176,7 +176,7 @@ class ActivityPlugin(TimelinePlugin):
         name, time = map(quote_name, self.columns)
         return (
             f"(SELECT {self.render_window_number(bounds[0], size)} AS {prefix}w, {name} AS "  # noqa: S608
-            f"{prefix}i{self.render_dimensions()}, "
+            f"{prefix}i{self.render_dimension_columns()}, "
             f"count(*) AS {prefix}n FROM {input_sql} WHERE {time} BETWEEN {bounds[0]} AND {bounds[1]} GROUP BY ALL)"
         )
 
@@ -193,16 +193,16 @@ class ActivityPlugin(TimelinePlugin):
         time, *names = map(quote_name, [self.columns[1], *_PLUGINS[self.plugin].results])
         results = ", ".join(f"{value} AS {name}" for value, name in zip(values, names, strict=True))
         return (
-            f"SELECT {begin} + {size} * {prefix}w AS {time}{self.render_dimensions()}, {results} FROM {source} "  # noqa: S608
+            f"SELECT {begin} + {size} * {prefix}w AS {time}{self.render_dimension_columns()}, {results} FROM {source} "  # noqa: S608
             f"ORDER BY {prefix}w"
         )
 
 
 def _render_sliding_window_counts(plugin: ActivityPlugin, input_sql: str, prefix: str) -> str:
-    begin, end, (lookback, size) = plugin.render_range_and_constants(input_sql)
+    begin, end, (lookback, size) = plugin.render_begin_end_and_constants(input_sql)
     counted = _render_event_counts_in_lookback(plugin, input_sql, prefix, (begin, end), (lookback, size))
     counts = f"CAST(sum({prefix}n) AS BIGINT) AS {prefix}c, count(DISTINCT {prefix}i) AS {prefix}d"
-    grouped = f"(SELECT {prefix}w{plugin.render_dimensions()}, {counts} FROM {counted} GROUP BY ALL)"  # noqa: S608
+    grouped = f"(SELECT {prefix}w{plugin.render_dimension_columns()}, {counts} FROM {counted} GROUP BY ALL)"  # noqa: S608
     return plugin.render_result_query(begin, size, prefix, [f"{prefix}c", f"{prefix}d"], grouped)
 
 
@@ -224,8 +224,8 @@ def _render_event_counts_in_lookback(
 
 
 def _render_activity_counts_metrics(plugin: ActivityPlugin, input_sql: str, prefix: str) -> str:
-    begin, end, (size,) = plugin.render_range_and_constants(input_sql)
-    dimensions = plugin.render_dimensions()
+    begin, end, (size,) = plugin.render_begin_end_and_constants(input_sql)
+    dimensions = plugin.render_dimension_columns()
     events = plugin.render_event_counts(input_sql, prefix, (begin, end), size)
     first = f"min({prefix}w) OVER (PARTITION BY {prefix}i{dimensions}) AS {prefix}f"
     counts = (
@@ -242,8 +242,8 @@ def _render_activity_counts_metrics(plugin: ActivityPlugin, input_sql: str, pref
 
 
 def _render_activity_metrics(plugin: ActivityPlugin, input_sql: str, prefix: str) -> str:
-    begin, end, (size,) = plugin.render_range_and_constants(input_sql)
-    dimensions = plugin.render_dimensions()
+    begin, end, (size,) = plugin.render_begin_end_and_constants(input_sql)
+    dimensions = plugin.render_dimension_columns()
     events = plugin.render_event_counts(input_sql, prefix, (begin, end), size)
     returned = (
         f"coalesce(lag({prefix}w) OVER (PARTITION BY {prefix}i{dimensions} ORDER BY {prefix}w) = {prefix}w - 1, "
@@ -267,13 +267,13 @@ def _render_activity_metrics(plugin: ActivityPlugin, input_sql: str, prefix: str
 
 
 def _render_activity_engagement(plugin: ActivityPlugin, input_sql: str, prefix: str) -> str:
-    begin, end, (inner, outer) = plugin.render_range_and_constants(input_sql)
+    begin, end, (inner, outer) = plugin.render_begin_end_and_constants(input_sql)
     counted = _render_event_counts_in_lookback(plugin, input_sql, prefix, (begin, end), (outer, inner))
     counts = (
         f"count(DISTINCT {prefix}i) FILTER (WHERE {prefix}o = {prefix}w) AS {prefix}c, count(DISTINCT {prefix}i) "
         f"AS {prefix}d"
     )
-    grouped = f"(SELECT {prefix}w{plugin.render_dimensions()}, {counts} FROM {counted} GROUP BY ALL)"  # noqa: S608
+    grouped = f"(SELECT {prefix}w{plugin.render_dimension_columns()}, {counts} FROM {counted} GROUP BY ALL)"  # noqa: S608
     return plugin.render_result_query(
         begin, inner, prefix, [f"{prefix}c", f"{prefix}d", f"{prefix}c / CAST({prefix}d AS DOUBLE)"], grouped
     )
@@ -281,8 +281,8 @@ def _render_activity_engagement(plugin: ActivityPlugin, input_sql: str, prefix: 
 
 def _render_active_users_count(plugin: ActivityPlugin, input_sql: str, prefix: str) -> str:
     """Render SQL that counts the ids with at least the required number of active periods in the lookback time."""
-    begin, end, (lookback, period, least, size) = plugin.render_range_and_constants(input_sql)
-    dimensions = plugin.render_dimensions()
+    begin, end, (lookback, period, least, size) = plugin.render_begin_end_and_constants(input_sql)
+    dimensions = plugin.render_dimension_columns()
     name, time = map(quote_name, plugin.columns)
     rows = (
         f"(SELECT {plugin.render_window_number(begin, size)} AS {prefix}w, "  # noqa: S608
@@ -308,8 +308,8 @@ def _render_session_counts(plugin: ActivityPlugin, input_sql: str, prefix: str) 
 
     A pause that is longer than the lookback time ends a session.
     """
-    begin, end, (size, lookback) = plugin.render_range_and_constants(input_sql)
-    dimensions = plugin.render_dimensions()
+    begin, end, (size, lookback) = plugin.render_begin_end_and_constants(input_sql)
+    dimensions = plugin.render_dimension_columns()
     name, time = map(quote_name, plugin.columns)
     over = f"OVER (PARTITION BY {prefix}i{dimensions} ORDER BY {prefix}x)"
     rows = (

@@ -131,13 +131,13 @@ class OrderedSummarize(ir.Summarize):
 def _patch_convert_query(library_function: Callable[..., ir.Query]) -> Callable[..., ir.Query]:
     def convert_query(*args: Any) -> ir.Query:
         query = library_function(*args)
-        _replace_sorted_summarize(query, {}, set())
+        _replace_summarize_over_sorted_rows(query, {}, set())
         return query
 
     return convert_query
 
 
-def _replace_sorted_summarize(query: ir.Query, sorted_lets: Mapping[str, bool], seen_ids: set[int]) -> bool:
+def _replace_summarize_over_sorted_rows(query: ir.Query, sorted_lets: Mapping[str, bool], seen_ids: set[int]) -> bool:
     """Replace each ``summarize`` over sorted rows in a query and its subqueries by an `OrderedSummarize`.
 
     Args:
@@ -150,18 +150,18 @@ def _replace_sorted_summarize(query: ir.Query, sorted_lets: Mapping[str, bool], 
     """
     known = dict(sorted_lets)
     for name, bound in query.lets:
-        known[name] = isinstance(bound, ir.Query) and _replace_sorted_summarize(bound, known, seen_ids)
+        known[name] = isinstance(bound, ir.Query) and _replace_summarize_over_sorted_rows(bound, known, seen_ids)
     for inner in _iterate_nested_queries((query.source, query.operators), seen_ids):
-        _replace_sorted_summarize(inner, known, seen_ids)
+        _replace_summarize_over_sorted_rows(inner, known, seen_ids)
     is_sorted = isinstance(query.source, ir.TableRef) and known.get(query.source.name, False)
     for index, op in enumerate(query.operators):
         if type(op) is ir.Summarize and is_sorted and is_order_sensitive(op):
             query.operators[index] = OrderedSummarize(op.aggregates, op.by)
-        is_sorted = _is_sorted_after(op, sorted_before=is_sorted)
+        is_sorted = _are_rows_sorted_after(op, sorted_before=is_sorted)
     return is_sorted
 
 
-def _is_sorted_after(op: ir.Operator, *, sorted_before: bool) -> bool:
+def _are_rows_sorted_after(op: ir.Operator, *, sorted_before: bool) -> bool:
     if isinstance(op, _SORTING) or (isinstance(op, TakeRows) and op.keys):
         return True
     return sorted_before and not isinstance(op, _UNORDERED)
@@ -214,7 +214,7 @@ class ListAggregate(AggregateSpec):
             raise ValueError(f"{self.name}() does not accept {len(args)} arguments")
         if self.size and len(args) > self.size and not _CONSTANT.fullmatch(args[self.size]):
             raise semantic_error(f"{self.name}(): the argument maxSize must be a constant", inner="SEM0219")
-        elements = self._render_elements(args)
+        elements = self._render_list_of_elements(args)
         limit = f"CAST({args[self.size]} AS BIGINT)" if self.size and len(args) > self.size else str(_MAX_ELEMENTS)
         listed = f"coalesce({elements}, [])"
         if self.nulls:
@@ -222,7 +222,7 @@ class ListAggregate(AggregateSpec):
         # The result is cut after arrays are flattened.
         return f"kql_set({listed}, {limit})" if self.distinct else f"kql_flat_list({listed}, {limit})"
 
-    def _render_elements(self, args: list[str]) -> str:
+    def _render_list_of_elements(self, args: list[str]) -> str:
         conditions = [] if self.nulls else [f"{args[0]} IS NOT NULL"]
         if self.predicate is not None:
             conditions.append(args[self.predicate])
@@ -252,25 +252,25 @@ class BagAggregate(AggregateSpec):
 def install_extension() -> None:
     """Add the aggregates to the translator library; make ``make_list`` preserve the order of sorted rows."""
     for name, sql, arity in _PLAIN:
-        _add_aggregate(AggregateSpec(name, sql, (arity,)))
+        _register_aggregate(AggregateSpec(name, sql, (arity,)))
     for name, sql, arity in _NAMED_LIKE_ARGUMENT:
-        _add_aggregate(AggregateSpec(name, sql, (arity,), name_is_argument=True))
-    _add_aggregate(AggregateSpec("anyif", "any_value({0}) FILTER (WHERE {1})", (2,)))
-    _add_aggregate(ListAggregate("make_list", "", name_prefix="list", size=1))
-    _add_aggregate(ListAggregate("make_list_if", "", name_prefix="list", predicate=1, size=2))
-    _add_aggregate(ListAggregate("make_list_with_nulls", "", name_prefix="list", nulls=True))
-    _add_aggregate(ListAggregate("make_set", "", name_prefix="set", size=1, distinct=True))
-    _add_aggregate(ListAggregate("make_set_if", "", name_prefix="set", predicate=1, size=2, distinct=True))
-    _add_aggregate(BagAggregate("make_bag", "", name_prefix="bag"))
-    _add_aggregate(BagAggregate("make_bag_if", "", name_prefix="bag", conditional=True))
+        _register_aggregate(AggregateSpec(name, sql, (arity,), name_is_argument=True))
+    _register_aggregate(AggregateSpec("anyif", "any_value({0}) FILTER (WHERE {1})", (2,)))
+    _register_aggregate(ListAggregate("make_list", "", name_prefix="list", size=1))
+    _register_aggregate(ListAggregate("make_list_if", "", name_prefix="list", predicate=1, size=2))
+    _register_aggregate(ListAggregate("make_list_with_nulls", "", name_prefix="list", nulls=True))
+    _register_aggregate(ListAggregate("make_set", "", name_prefix="set", size=1, distinct=True))
+    _register_aggregate(ListAggregate("make_set_if", "", name_prefix="set", predicate=1, size=2, distinct=True))
+    _register_aggregate(BagAggregate("make_bag", "", name_prefix="bag"))
+    _register_aggregate(BagAggregate("make_bag_if", "", name_prefix="bag", conditional=True))
     for old, new in (("makelist", "make_list"), ("makeset", "make_set")):
         AGGREGATE_FUNCTIONS[old] = AGGREGATE_FUNCTIONS[new]
-    _install_paths_into_aggregates()
+    _install_paths_into_aggregate_results()
     replace_attribute(translate, "render_summarize", _patch_render_summarize)
     replace_attribute(lower, "_lower", _patch_convert_query)
 
 
-def _add_aggregate(spec: AggregateSpec) -> None:
+def _register_aggregate(spec: AggregateSpec) -> None:
     AGGREGATE_FUNCTIONS[spec.name] = spec
 
 
@@ -285,7 +285,7 @@ def _patch_render_summarize(library_function: Callable[..., str]) -> Callable[..
     return render_summarize
 
 
-def _install_paths_into_aggregates() -> None:
+def _install_paths_into_aggregate_results() -> None:
     """Make ``summarize`` accept a path into an aggregate's result, as in ``make_list(x)[0]`` or ``take_any(d).a``."""
     default: Callable[..., tuple[ir.Expr, int]] = writer.lift_aggregates
     render = translate.render_aggregate

@@ -17,8 +17,13 @@ from emulators.kusto.errors import semantic_error, unsupported_error
 from emulators.kusto.extensions.known_types import infer_type
 from emulators.kusto.extensions.library import reader, replace_attribute, writer
 from emulators.kusto.extensions.names import find_argument_name
-from emulators.kusto.extensions.pipeline import PipelineOperator, Substitute, add_operator, find_readable_table_columns
-from emulators.kusto.extensions.plugins import Schema, add_plugin, check_column_exists, read_output_schema
+from emulators.kusto.extensions.pipeline import (
+    PipelineOperator,
+    Substitute,
+    add_operator,
+    find_columns_of_readable_tables,
+)
+from emulators.kusto.extensions.plugins import Schema, add_plugin, check_column_exists, read_output_schema_and_wildcard
 from emulators.kusto.extensions.registry import add_custom_function
 from emulators.kusto.extensions.serialized import UnorderedOutputOperator
 from emulators.kusto.extensions.sql import SQL_TYPES, quote_name, quote_text
@@ -101,7 +106,7 @@ class PivotOperator(UnorderedOutputOperator, DataDependentOperator):
         A cell without input rows contains the result of the aggregate for an empty input.
         """
         check_column_exists(self.column, input_columns)
-        keys = self._list_key_columns(input_columns)
+        keys = self._list_pivot_key_columns(input_columns)
         for name in keys:
             check_column_exists(name, input_columns)
         p = choose_unused_prefix([*input_columns, *self.infer_columns(input_columns)])
@@ -112,12 +117,14 @@ class PivotOperator(UnorderedOutputOperator, DataDependentOperator):
         cells = f"(SELECT {key_list}{', ' if keys else ''}{p}v, {cell} AS {p}a FROM {rows} GROUP BY ALL)"  # noqa: S608
         none = f"(SELECT {cell} AS {p}n FROM (SELECT * FROM {input_sql} LIMIT 0))"  # noqa: S608
         typed = dict(self.schema or ())
-        values = self._map_value_columns(keys)
+        values = self._map_output_columns_to_values(keys)
         if not keys and not values:
             # SQL requires a column.
             return f"SELECT '' AS {quote_name(PLACEHOLDER_COLUMN)} FROM {input_sql} LIMIT 0"  # noqa: S608  a quoted name
         chosen = [
-            self._render_value_column(name, values[name], p, typed.get(name)) if name in values else quote_name(name)
+            self._render_pivot_output_column(name, values[name], p, typed.get(name))
+            if name in values
+            else quote_name(name)
             for name in self.infer_columns(input_columns)
         ]
         row = f"SELECT {key_list}{', ' if keys else ''}map(list({p}v), list({p}a)) AS {p}m FROM {cells}"  # noqa: S608
@@ -125,7 +132,7 @@ class PivotOperator(UnorderedOutputOperator, DataDependentOperator):
         return f"SELECT {', '.join(chosen)} FROM ({row}{grouping}), {none}"  # noqa: S608
 
     @staticmethod
-    def _render_value_column(name: str, text: str, prefix: str, sql_type: str | None) -> str:
+    def _render_pivot_output_column(name: str, text: str, prefix: str, sql_type: str | None) -> str:
         value = f"coalesce({prefix}m[{quote_text(text)}], {prefix}n)"
         return f"{value if sql_type is None else f'CAST({value} AS {sql_type})'} AS {quote_name(name)}"
 
@@ -133,17 +140,17 @@ class PivotOperator(UnorderedOutputOperator, DataDependentOperator):
         """Return the key columns, followed by one column for each value of the pivoted column."""
         if self.schema is not None:
             return [name for name, _ in self.schema]
-        keys = self._list_key_columns(input_columns)
-        return [*keys, *self._map_value_columns(keys)] or [PLACEHOLDER_COLUMN]
+        keys = self._list_pivot_key_columns(input_columns)
+        return [*keys, *self._map_output_columns_to_values(keys)] or [PLACEHOLDER_COLUMN]
 
-    def _list_key_columns(self, input_columns: list[str]) -> list[str]:
+    def _list_pivot_key_columns(self, input_columns: list[str]) -> list[str]:
         if self.keys:
             return list(self.keys)
         read_columns = writer.referenced_columns(self.aggregate)
         keys = [name for name in input_columns if name != self.column and name not in read_columns]
         return keys if self.schema is None else [name for name in keys if name in dict(self.schema)]
 
-    def _map_value_columns(self, keys: Sequence[str]) -> dict[str, str]:
+    def _map_output_columns_to_values(self, keys: Sequence[str]) -> dict[str, str]:
         """Return, by output column, the value of the pivoted column to which the output column belongs."""
         if self.schema is not None:
             return {name: name for name, _ in self.schema if name not in keys}
@@ -212,7 +219,7 @@ def _parse_pivot(node: Any, arguments: Sequence[Any], clause: Any) -> ir.Operato
                 position=get_source_position(node),
             )
         keys.append(each.name)
-    schema, star = read_output_schema(clause)
+    schema, star = read_output_schema_and_wildcard(clause)
     if star:
         raise unsupported_error("evaluate pivot with * in its output schema", position=get_source_position(node))
     typed = None if schema is None else tuple((name, SQL_TYPES[kind]) for name, kind in schema)
@@ -267,7 +274,7 @@ def _read_name_patterns(expr: ir.Expr) -> Sequence[str]:
     if isinstance(expr, ir.ColumnRef):
         return [expr.name]
     if isinstance(expr, ir.FunctionCall) and expr.name == "column_names_of":
-        return _list_columns_of_table(expr)
+        return _list_columns_of_argument_table(expr)
     if isinstance(expr, ir.FunctionCall) and expr.name in ("pack_array", "dynamic", "parse_json", "todynamic"):
         return [name for each in expr.args for name in _read_name_patterns(each)]
     if not isinstance(expr, ir.Literal) or not isinstance(expr.value, str | list):
@@ -301,15 +308,15 @@ def _patch_convert_function_call(library_function: Callable[[Any], ir.Expr]) -> 
     return convert_function_call
 
 
-def _list_columns_of_table(call: ir.FunctionCall) -> list[str]:
+def _list_columns_of_argument_table(call: ir.FunctionCall) -> list[str]:
     table = call.args[0]
     if not isinstance(table, ir.ToScalar):
         raise semantic_error("column_names_of(): the argument must be a table", inner="SEM0219")
-    return schema.output_columns(table.query, find_readable_table_columns())
+    return schema.output_columns(table.query, find_columns_of_readable_tables())
 
 
 def _render_column_names_array(call: ir.FunctionCall) -> str:
-    return f"CAST({quote_text(json.dumps(_list_columns_of_table(call), ensure_ascii=False))} AS JSON)"
+    return f"CAST({quote_text(json.dumps(_list_columns_of_argument_table(call), ensure_ascii=False))} AS JSON)"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -331,7 +338,7 @@ class AssertSchema(PipelineOperator):
             listed = ", ".join(f"{name}:{kind}" for name, kind in self.declared)
             raise semantic_error(f"assert-schema: the input must have the columns ({listed[:500]})")
         wrong = [
-            f"WHEN {_render_type_mismatch(name, kind)} "
+            f"WHEN {_render_type_mismatch_condition(name, kind)} "
             f"THEN {render_error('SEM0100', f'assert-schema: the column {name[:100]} is not of type {kind}')}"
             for name, kind in self.declared
             if kind != "dynamic"
@@ -345,7 +352,7 @@ class AssertSchema(PipelineOperator):
         return input_columns
 
 
-def _render_type_mismatch(name: str, kind: str) -> str:
+def _render_type_mismatch_condition(name: str, kind: str) -> str:
     """Return the SQL condition that a column does not have a Kusto type."""
     actual = f"typeof({quote_name(name)})"
     if kind == "decimal":

@@ -139,7 +139,7 @@ def _patch_number_conversion(library_function: _Conversion, kind: str) -> _Conve
     def render_conversion(call: ir.FunctionCall) -> str | None:
         if len(call.args) != 1 or not isinstance(call.args[0], ir.PathAccess):
             is_real = kind == "DOUBLE" and len(call.args) == 1
-            return _render_real(call.args[0]) if is_real else library_function(call)
+            return _render_conversion_to_real(call.args[0]) if is_real else library_function(call)
         path = call.args[0]
         # The macro for reals is so short that binding the value would cost more than it saves.
         if kind == "DOUBLE" and isinstance(path.base, ir.ColumnRef) and writer.static_path(path.steps) is not None:
@@ -149,7 +149,7 @@ def _patch_number_conversion(library_function: _Conversion, kind: str) -> _Conve
     return render_conversion
 
 
-def _render_real(expr: ir.Expr) -> str:
+def _render_conversion_to_real(expr: ir.Expr) -> str:
     """Return SQL that converts a value of any type to a real; a datetime or timespan is its number of 100 ns."""
     sql = render_expression(expr)
     if infer_type(expr) == "string":
@@ -163,7 +163,7 @@ def _render_real(expr: ir.Expr) -> str:
     )
 
 
-def _render_json(call: ir.FunctionCall) -> str:
+def _render_conversion_to_dynamic(call: ir.FunctionCall) -> str:
     sql = render_expression(call.args[0])
     if infer_type(call.args[0]) == "string":
         return f"kql_text_json({sql})"
@@ -440,7 +440,7 @@ def install_extension() -> None:
     for name in ("extract_json", "extractjson"):
         add_custom_function(name, (2, 3), _render_extract_json)
     for name in ("parse_json", "todynamic"):
-        add_custom_function(name, (1,), _render_json)
+        add_custom_function(name, (1,), _render_conversion_to_dynamic)
     add_template_function("todecimal", "kql_decimal({0})", 1)
     add_custom_function("tohex", (1, 2), _render_tohex)
     for side in ("left", "right"):

@@ -67,7 +67,7 @@ _DATE_TEXT = (
 """Texts that DuckDB may read as a datetime; DuckDB itself also reads ``infinity``, time zone names and longer years."""
 
 
-def _build_text_conversion() -> str:
+def _render_text_to_datetime_conversion() -> str:
     """Return the SQL that converts the text ``_t`` to a datetime, also to one outside the years 1 to 9999 of Kusto."""
     sql = _add_rfc_date_formats(SCALAR_FUNCTIONS["todatetime"].template).format("_t")
     return sql.replace("TRY_CAST(_t AS", f"TRY_CAST(CASE WHEN regexp_matches(_t, '{_DATE_TEXT}') THEN _t END AS")
@@ -78,7 +78,7 @@ macros: tuple[str, ...] = (
         f"CREATE OR REPLACE MACRO kql_text_datetime(t) AS list_transform(list_transform(["
         # try_strptime() also reads the words infinity and epoch.
         "CASE WHEN regexp_matches(t, '[0-9]') THEN t END], "
-        f"lambda _t: {_build_text_conversion()}), lambda _d: CASE WHEN _d BETWEEN TIMESTAMP '0001-01-01' "
+        f"lambda _t: {_render_text_to_datetime_conversion()}), lambda _d: CASE WHEN _d BETWEEN TIMESTAMP '0001-01-01' "
         "AND TIMESTAMP '9999-12-31 23:59:59.999999' THEN _d END)[1]"
     ),
     (
@@ -278,7 +278,7 @@ def _render_format_timespan(call: ir.FunctionCall) -> str:
         raise KqlUnsupportedError(
             "format_timespan", hint="the format of format_timespan() must be a non-empty string literal"
         )
-    pieces = " || ".join(_render_format_element(element) for element in _split_timespan_format(text))
+    pieces = " || ".join(_render_timespan_format_element(element) for element in _split_timespan_format(text))
     return f"list_transform([epoch_us({render_expression(call.args[0])})], lambda _us: {pieces})[1]"
 
 
@@ -296,7 +296,7 @@ def _split_timespan_format(text: str) -> list[str]:
     return elements
 
 
-def _render_format_element(element: str) -> str:
+def _render_timespan_format_element(element: str) -> str:
     kind, width = element[0], len(element)
     if kind in _DELIMITERS:
         return quote_text(element)

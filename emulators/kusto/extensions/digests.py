@@ -18,7 +18,7 @@ from duckdb_kql import ir
 from duckdb_kql.translate.functions import AGGREGATE_FUNCTIONS, AggregateSpec
 
 from emulators.kusto.extensions.conversions import render_type_conversion
-from emulators.kusto.extensions.language import read_function_descriptions
+from emulators.kusto.extensions.language import read_kql_function_descriptions
 from emulators.kusto.extensions.library import writer
 from emulators.kusto.extensions.registry import ANY_NUMBER, add_custom_function
 from emulators.kusto.extensions.scalar_calls import ScalarCall, build_python_functions, install_scalar_calls
@@ -36,14 +36,14 @@ type Pairs = list[tuple[float, float]]
 """Values and weights in ascending order of the values."""
 
 
-def read_digest(digest: Any) -> Pairs:
+def extract_values_and_weights(digest: Any) -> Pairs:
     """Return the values and weights of a t-digest; raise ValueError or TypeError if it is malformed."""
     _, values, weights = digest
     return sorted(zip(map(float, values), map(float, weights), strict=True))
 
 
 def _compute_percentile(digest: Any, percentile: float) -> float | None:
-    pairs = read_digest(digest)
+    pairs = extract_values_and_weights(digest)
     if not pairs or not 0 <= percentile <= 100:  # noqa: PLR2004
         return None
     wanted = sum(weight for _, weight in pairs) * percentile / 100
@@ -58,11 +58,11 @@ def _compute_percentiles(digest: Any, percentiles: Sequence[str]) -> list[float 
 
 
 def _compute_rank(digest: Any, value: float) -> float:
-    return sum(weight for each, weight in read_digest(digest) if each < value)
+    return sum(weight for each, weight in extract_values_and_weights(digest) if each < value)
 
 
 def _compute_percent_rank(digest: Any, value: float) -> float | None:
-    pairs = read_digest(digest)
+    pairs = extract_values_and_weights(digest)
     total = sum(weight for _, weight in pairs)
     return sum(weight for each, weight in pairs if each <= value) / total * 100 if total else None
 
@@ -87,17 +87,17 @@ def infer_common_schema(values: Sequence[str | None] | None) -> Any:
         if number % _STEPS == 0:
             raise_if_stopped()
         if each is not None:
-            schema = _merge_schemas(schema, _infer_schema(orjson.loads(each)))
+            schema = _merge_schemas(schema, _infer_value_schema(orjson.loads(each)))
     return {"schema": orjson.dumps(schema).decode()}
 
 
-def _infer_schema(value: Any) -> Any:
+def _infer_value_schema(value: Any) -> Any:
     if isinstance(value, dict):
-        return {key: _infer_schema(each) for key, each in value.items()}
+        return {key: _infer_value_schema(each) for key, each in value.items()}
     if isinstance(value, list):
         inner: Any = None
         for each in value:
-            inner = _merge_schemas(inner, _infer_schema(each))
+            inner = _merge_schemas(inner, _infer_value_schema(each))
         return {"`indexer`": inner if inner is not None else {}}
     return _find_json_type_name(value)
 
@@ -166,7 +166,7 @@ _MERGES = {"tdigest_merge": _MERGED_DIGEST, "merge_tdigest": _MERGED_DIGEST, "hl
 """Function in Python for each aggregate that is also a scalar function of several arguments."""
 
 
-def _render_json_call(function: SeriesFunction, *arguments: str) -> str:
+def _render_call_with_json_result(function: SeriesFunction, *arguments: str) -> str:
     """Render SQL that calls a Python function with one output, and returns this output as JSON."""
     (output,) = function.outputs
     return f"CAST(struct_extract({function.render_call(*arguments)}, '{output}') AS JSON)"
@@ -177,9 +177,9 @@ def _render_converted_percentile(render_call: Callable[[ir.FunctionCall], str], 
     return sql if len(call.args) == 2 else render_type_conversion(sql, call.args[2], call.name)  # noqa: PLR2004
 
 
-def _render_merge_call(function: SeriesFunction, call: ir.FunctionCall) -> str:
+def _render_call_with_argument_list(function: SeriesFunction, call: ir.FunctionCall) -> str:
     listed = ", ".join(f"CAST({render_expression(arg)} AS VARCHAR)" for arg in call.args)
-    return _render_json_call(function, f"[{listed}]")
+    return _render_call_with_json_result(function, f"[{listed}]")
 
 
 class DigestAggregate(AggregateSpec):
@@ -200,7 +200,7 @@ class HashSetAggregate(AggregateSpec):
         """Return the SQL of the aggregate; the arguments are SQL texts."""
         where = f" AND {args[1]}" if self.name == "hll_if" else ""
         hashes = f"list(DISTINCT kql_hash({args[0]})) FILTER (WHERE {args[0]} IS NOT NULL{where})"
-        return _render_json_call(_HASH_SET, hashes)
+        return _render_call_with_json_result(_HASH_SET, hashes)
 
 
 def install_extension() -> None:
@@ -209,11 +209,13 @@ def install_extension() -> None:
     percentile = writer.SPECIAL_FORMS["percentile_tdigest"]
     add_custom_function("percentile_tdigest", (2, 3), functools.partial(_render_converted_percentile, percentile))
     for name, function in _MERGES.items():
-        prefix = read_function_descriptions("aggregates")[name]["naming"]["prefix"]
-        AGGREGATE_FUNCTIONS[name] = AggregateSpec(name, _render_json_call(function, _TEXTS), (1,), name_prefix=prefix)
-        add_custom_function(name, ANY_NUMBER, functools.partial(_render_merge_call, function))
+        prefix = read_kql_function_descriptions("aggregates")[name]["naming"]["prefix"]
+        AGGREGATE_FUNCTIONS[name] = AggregateSpec(
+            name, _render_call_with_json_result(function, _TEXTS), (1,), name_prefix=prefix
+        )
+        add_custom_function(name, ANY_NUMBER, functools.partial(_render_call_with_argument_list, function))
     AGGREGATE_FUNCTIONS["buildschema"] = AggregateSpec(
-        "buildschema", _render_json_call(_SCHEMA, _TEXTS), (1,), name_prefix="schema"
+        "buildschema", _render_call_with_json_result(_SCHEMA, _TEXTS), (1,), name_prefix="schema"
     )
     AGGREGATE_FUNCTIONS["tdigest"] = DigestAggregate("tdigest", "", (1, 2))
     AGGREGATE_FUNCTIONS["hll"] = HashSetAggregate("hll", "", (1, 2))

@@ -204,7 +204,7 @@ def _render_array_sort(call: ir.FunctionCall, direction: str) -> str:
 def _render_repeat_array(call: ir.FunctionCall) -> str:
     value, count = render_argument("repeat", 0, call.args[0]), render_argument("repeat", 1, call.args[1])
 
-    def render_repetition(value: str, count: str) -> str:
+    def render_repeat_function(value: str, count: str) -> str:
         size = f"length(CAST({_render_json_conversion(value)} AS VARCHAR)) * least({count}, 1048576)"
         listed = (
             f"to_json(list_transform(range(0, least({count}, 1048576)), lambda _i: {_render_json_conversion(value)}))"
@@ -214,7 +214,7 @@ def _render_repeat_array(call: ir.FunctionCall) -> str:
             f"{_MAX_ARRAY_CHARACTERS} characters') WHEN {count} >= 0 THEN {listed} END"
         )
 
-    return render_with_arguments_evaluated_once([value, count], render_repetition)
+    return render_with_arguments_evaluated_once([value, count], render_repeat_function)
 
 
 def _render_array_slice(array: str, start: str, end: str) -> str:

@@ -49,17 +49,17 @@ def compute_xxhash64(data: bytes, seed: int = 0) -> int:
         lanes = [(seed + first + second) & _MASK, (seed + second) & _MASK, seed, (seed - first) & _MASK]
         whole = len(data) // _STRIPE * _STRIPE
         for stripe in struct.iter_unpack("<4Q", data[:whole]):
-            lanes = [_mix_hash_lane(lane, value) for lane, value in zip(lanes, stripe, strict=True)]
+            lanes = [_mix_value_into_hash_lane(lane, value) for lane, value in zip(lanes, stripe, strict=True)]
         position = whole
         value = sum(_rotate_bits(lane, bits) for lane, bits in zip(lanes, (1, 7, 12, 18), strict=True)) & _MASK
         for lane in lanes:
-            value = ((value ^ _mix_hash_lane(0, lane)) * first + fourth) & _MASK
+            value = ((value ^ _mix_value_into_hash_lane(0, lane)) * first + fourth) & _MASK
     else:
         value = (seed + fifth) & _MASK
     value = (value + len(data)) & _MASK
     while position + 8 <= len(data):
         (word,) = struct.unpack_from("<Q", data, position)
-        value = (_rotate_bits(value ^ _mix_hash_lane(0, word), 27) * first + fourth) & _MASK
+        value = (_rotate_bits(value ^ _mix_value_into_hash_lane(0, word), 27) * first + fourth) & _MASK
         position += 8
     if position + 4 <= len(data):
         (half,) = struct.unpack_from("<I", data, position)
@@ -76,7 +76,7 @@ def _rotate_bits(value: int, bits: int) -> int:
     return ((value << bits) | (value >> (64 - bits))) & _MASK
 
 
-def _mix_hash_lane(lane: int, value: int) -> int:
+def _mix_value_into_hash_lane(lane: int, value: int) -> int:
     return (_rotate_bits((lane + value * _PRIMES[1]) & _MASK, 31) * _PRIMES[0]) & _MASK
 
 
@@ -101,23 +101,23 @@ def _encode_value_for_hash(kind: str, text: str) -> bytes:
     return text.encode() if encode is None else encode(text)
 
 
-def _encode_long(text: str) -> bytes:
+def _encode_long_for_hash(text: str) -> bytes:
     return (int(text) & _MASK).to_bytes(8, "little")
 
 
 _ENCODERS: Mapping[str, Callable[[str], bytes]] = {
-    "BIGINT": _encode_long,
-    "HUGEINT": _encode_long,
+    "BIGINT": _encode_long_for_hash,
+    "HUGEINT": _encode_long_for_hash,
     "INTEGER": lambda text: (int(text) & 0xFFFFFFFF).to_bytes(4, "little"),
     "DOUBLE": lambda text: struct.pack("<d", float(text)),
     "BOOLEAN": lambda text: b"\1" if text == "true" else b"\0",
-    "TIMESTAMP": lambda text: _encode_long(str(int(text) * 10 + _TICKS_BEFORE_1970)),
-    "INTERVAL": lambda text: _encode_long(str(int(text) * 10)),
+    "TIMESTAMP": lambda text: _encode_long_for_hash(str(int(text) * 10 + _TICKS_BEFORE_1970)),
+    "INTERVAL": lambda text: _encode_long_for_hash(str(int(text) * 10)),
     "UUID": lambda text: uuid.UUID(text).bytes_le,
 }
 
 
-def _compute_remainder(value: int | None, divisor: int | None) -> int | None:
+def _compute_unsigned_remainder(value: int | None, divisor: int | None) -> int | None:
     if value is None or divisor is None or divisor <= 0:
         return None
     return (value & _MASK) % divisor
@@ -285,7 +285,7 @@ def _parse_xml(text: str) -> Any:
     return _XmlReader().parse_document(text.strip())
 
 
-def _parse_command_line(text: str, parser: str) -> list[str] | None:
+def _split_command_line(text: str, parser: str) -> list[str] | None:
     if parser.lower() != "windows":
         raise ValueError(parser)
     lexer = shlex.shlex(text, posix=True, punctuation_chars=False)
@@ -344,7 +344,7 @@ CALLS = (
     ScalarCall("punycode_domain_from_string", _encode_punycode_domain, "string", "string", ""),
     ScalarCall("punycode_domain_to_string", _decode_punycode_domain, "string", "string", ""),
     ScalarCall("parse_xml", _parse_xml, "string", "dynamic"),
-    ScalarCall("parse_command_line", _parse_command_line, "string string", "dynamic"),
+    ScalarCall("parse_command_line", _split_command_line, "string string", "dynamic"),
     ScalarCall("treepath", _list_json_paths, "dynamic", "dynamic"),
     ScalarCall("jaccard_index", _compute_jaccard_index, "dynamic dynamic", "real"),
     ScalarCall("datetime_list_timezones", lambda: sorted(available_timezones()), "", "dynamic"),
@@ -360,7 +360,7 @@ SUPPORTED: tuple[str, ...] = (
 
 functions: tuple[PythonFunction, ...] = (
     PythonFunction("kql_hash_text", compute_hash, ("VARCHAR", "VARCHAR"), "BIGINT"),
-    PythonFunction("kql_hash_rest", _compute_remainder, ("BIGINT", "BIGINT"), "BIGINT"),
+    PythonFunction("kql_hash_rest", _compute_unsigned_remainder, ("BIGINT", "BIGINT"), "BIGINT"),
     PythonFunction("kql_hash_combined", _combine_hashes, ("BIGINT[]",), "BIGINT"),
     *build_python_functions(CALLS),
 )

@@ -97,10 +97,10 @@ def _render_indexof_regex(call: ir.FunctionCall) -> str:
     text, pattern, *rest = map(render_expression, call.args)
     start, length, occurrence = [*rest, *("0", "-1", "1")[len(rest) :]]
     bounds = [f"CAST({each} AS BIGINT)" for each in (start, length, occurrence)]
-    return render_with_arguments_evaluated_once([text, pattern, *bounds], _render_checked_match_index)
+    return render_with_arguments_evaluated_once([text, pattern, *bounds], _render_match_index_or_null)
 
 
-def _render_checked_match_index(text: str, pattern: str, start: str, length: str, occurrence: str) -> str:
+def _render_match_index_or_null(text: str, pattern: str, start: str, length: str, occurrence: str) -> str:
     found = _render_match_index(text, pattern, start, length, occurrence)
     return f"CASE WHEN {start} < 0 OR {length} < -1 OR {occurrence} < 0 THEN NULL ELSE {found} END"
 

@@ -19,9 +19,9 @@ from emulators.kusto.extensions.library import reader, replace_attribute
 from emulators.kusto.extensions.pipeline import (
     PipelineOperator,
     Substitute,
-    find_readable_table_columns,
-    get_operator_node,
+    find_columns_of_readable_tables,
     get_table_names,
+    unwrap_operator_node,
 )
 from emulators.kusto.extensions.search import SearchTerm, parse_search_condition
 from emulators.kusto.extensions.sources import TypedUnion
@@ -69,7 +69,7 @@ class FindRows(PipelineOperator):
     def render(self, input_sql: str, input_columns: list[str]) -> str:
         """Render the operator as SQL that yields the matching rows with the columns of the result."""
         label = f"{quote_text(self.label)} AS {quote_name(self.label_column)}"
-        self._check_column_names()
+        self._check_column_names_exist()
         if not self._is_table_searched(input_columns):
             return f"SELECT {label} FROM {input_sql} WHERE false"  # noqa: S608  quoted names
         missing = [
@@ -88,7 +88,7 @@ class FindRows(PipelineOperator):
         """Return the columns that this table contributes to the result."""
         if not self._is_table_searched(input_columns):
             return [self.label_column]
-        names = [name for name, _ in self._choose_result_columns(input_columns)]
+        names = [name for name, _ in self._choose_result_columns_and_types(input_columns)]
         return [self.label_column, *names, *([PACK] if self._has_pack_column() else [])]
 
     def replace_expressions(self, substitute: Substitute) -> "FindRows":
@@ -96,7 +96,7 @@ class FindRows(PipelineOperator):
         return dataclasses.replace(self, predicate=substitute(self.predicate))
 
     def _iterate_result_column_sql(self, input_columns: list[str]) -> Iterator[str]:
-        chosen = self._choose_result_columns(input_columns)
+        chosen = self._choose_result_columns_and_types(input_columns)
         for name, kind in chosen:
             column: ir.Expr = ir.ColumnRef(name)
             if kind is not None and CONVERSIONS[kind] is not None:
@@ -114,10 +114,10 @@ class FindRows(PipelineOperator):
             ]
             yield f"{render_expression(ir.FunctionCall('bag_pack', tuple(pairs)))} AS {quote_name(PACK)}"
 
-    def _choose_result_columns(self, input_columns: Sequence[str]) -> Projection:
+    def _choose_result_columns_and_types(self, input_columns: Sequence[str]) -> Projection:
         if self.projected is not None:
             return tuple((name, kind) for name, kind in self.projected if name in input_columns)
-        searched = [each for each in self._list_branch_columns() if self._is_table_searched(each)]
+        searched = [each for each in self._list_columns_per_branch() if self._is_table_searched(each)]
         named = self._list_condition_columns()
         return tuple(
             (name, None) for name in input_columns if name in named or all(name in columns for columns in searched)
@@ -126,8 +126,8 @@ class FindRows(PipelineOperator):
     def _has_pack_column(self) -> bool:
         if self.projected is not None:
             return self.packs
-        searched = [each for each in self._list_branch_columns() if self._is_table_searched(each)]
-        return any(len(self._choose_result_columns(columns)) < len(columns) for columns in searched)
+        searched = [each for each in self._list_columns_per_branch() if self._is_table_searched(each)]
+        return any(len(self._choose_result_columns_and_types(columns)) < len(columns) for columns in searched)
 
     def _is_table_searched(self, input_columns: Sequence[str]) -> bool:
         """Return whether ``find`` must search a table that has these columns.
@@ -148,18 +148,18 @@ class FindRows(PipelineOperator):
         named = [
             node.name if isinstance(node, ir.ColumnRef) else node.column for node in nodes if _is_column_name(node)
         ]
-        existing = {name for columns in self._list_branch_columns() for name in columns}
+        existing = {name for columns in self._list_columns_per_branch() for name in columns}
         return [name for name in dict.fromkeys(named) if name in existing]
 
-    def _check_column_names(self) -> None:
-        existing = {name for columns in self._list_branch_columns() for name in columns}
+    def _check_column_names_exist(self) -> None:
+        existing = {name for columns in self._list_columns_per_branch() for name in columns}
         named = [node.name for node in iterate_nodes(self.predicate) if isinstance(node, ir.ColumnRef)]
         for name in [*named, *(name for name, _ in self.projected or ())]:
             if name not in existing:
                 raise semantic_error(f"Failed to resolve column named '{name[:200]}'", subject=name)
 
-    def _list_branch_columns(self) -> list[list[str]]:
-        known = find_readable_table_columns()
+    def _list_columns_per_branch(self) -> list[list[str]]:
+        known = find_columns_of_readable_tables()
         return [schema.output_columns(branch, known) for branch in self.branches]
 
 
@@ -216,7 +216,7 @@ def _patch_convert_pipeline(
         inner = reader.collapse(first_node)
         if get_rule_name(inner) == "FindOperator":
             return _parse_find(inner, operator_nodes)
-        if operator_nodes and get_rule_name(get_operator_node(operator_nodes[0])) == "FindOperator":
+        if operator_nodes and get_rule_name(unwrap_operator_node(operator_nodes[0])) == "FindOperator":
             raise unsupported_error(
                 "find after a pipe", "write find in (...) where", get_source_position(operator_nodes[0])
             )
@@ -230,7 +230,7 @@ def _parse_find(node: Any, operator_nodes: list[Any]) -> ir.Query:
     if not branches:
         raise semantic_error("find requires a table", position=get_source_position(node))
     predicate = parse_search_condition(_get_predicate_node(node))
-    projected, packs = _parse_projection(node)
+    projected, packs = _parse_projection_and_pack_flag(node)
     queries = tuple(query for _, query in branches)
     first, *others = (
         ir.Query(
@@ -288,7 +288,7 @@ def _read_withsource_column(node: Any) -> str:
     return _SOURCE if column is None else column
 
 
-def _parse_projection(node: Any) -> tuple[Projection | None, bool]:
+def _parse_projection_and_pack_flag(node: Any) -> tuple[Projection | None, bool]:
     if list_nodes_by_rule(node, "FindOperatorProjectAwayClause"):
         raise unsupported_error("find with project-away", position=get_source_position(node))
     clauses = list_nodes_by_rule(node, "FindOperatorProjectClause")

@@ -13,7 +13,7 @@ from duckdb_kql.errors import KqlUnsupportedError
 
 from emulators.kusto.extensions.library import reader, replace_attribute, writer
 from emulators.kusto.extensions.names import match_arguments_to_parameters
-from emulators.kusto.extensions.pipeline import get_operator_node
+from emulators.kusto.extensions.pipeline import unwrap_operator_node
 from emulators.kusto.extensions.tree import get_child_rules, get_rule_name, list_nodes_by_rule
 
 SUPPORTED: tuple[str, ...] = (
@@ -173,7 +173,7 @@ def _patch_convert_pipeline(
 
     def convert_pipeline(first_node: Any, operator_nodes: list[Any]) -> ir.Query:
         for index in reversed(range(len(operator_nodes))):
-            function, call = _find_invoked_function(operator_nodes[index])
+            function, call = _find_invoked_function_and_call(operator_nodes[index])
             if function is not None:
                 rows = convert_pipeline(first_node, operator_nodes[:index])
                 return ir.Query(
@@ -184,12 +184,12 @@ def _patch_convert_pipeline(
     return convert_pipeline
 
 
-def _find_invoked_function(node: Any) -> tuple[RowFunction | None, Any]:
+def _find_invoked_function_and_call(node: Any) -> tuple[RowFunction | None, Any]:
     """Return the function that an operator ``invoke`` calls, and the parse tree of the call.
 
     Both are None for any other operator, and if the translator library can translate the call without this module.
     """
-    operator = get_operator_node(node)
+    operator = unwrap_operator_node(node)
     calls = (
         list_nodes_by_rule(operator, "NamedFunctionCallExpression")
         if get_rule_name(operator) == "InvokeOperator"
@@ -214,7 +214,7 @@ def _patch_declare_function(
                 # Such a function can also be called without parentheses.
                 scalars[function.name] = reader.LET_FUNCTIONS_STATE.get()[function.name].body
             return
-        if any(parameter.tabular for parameter in function.parameters) and not _has_column_names_of_call(decl):
+        if any(parameter.tabular for parameter in function.parameters) and not _has_call_to_column_names_of(decl):
             # Functions that the library can insert into a pipeline remain available for `invoke`.
             with contextlib.suppress(KqlUnsupportedError):
                 library_function(decl, scalars)
@@ -257,7 +257,7 @@ def _patch_declare_local_let(library_function: Callable[..., None]) -> Callable[
     return declare_local_let
 
 
-def _has_column_names_of_call(decl: Any) -> bool:
+def _has_call_to_column_names_of(decl: Any) -> bool:
     """Return whether a function calls ``column_names_of``.
 
     If so, the library cannot insert the body of the function into a pipeline.

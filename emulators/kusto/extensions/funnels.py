@@ -17,7 +17,7 @@ from emulators.kusto.errors import semantic_error, unsupported_error
 from emulators.kusto.extensions.activity import TimelinePlugin
 from emulators.kusto.extensions.known_types import infer_type
 from emulators.kusto.extensions.library import reader, replace_attribute
-from emulators.kusto.extensions.pipeline import Substitute, find_readable_table_columns, replace_query_expressions
+from emulators.kusto.extensions.pipeline import Substitute, find_columns_of_readable_tables, replace_query_expressions
 from emulators.kusto.extensions.plugins import add_plugin, check_column_exists
 from emulators.kusto.extensions.several_results import build_operators_of_selected_result
 from emulators.kusto.extensions.sql import SQL_TYPES, quote_name, quote_text, render_expression
@@ -68,7 +68,7 @@ class Funnel(TimelinePlugin):
         self.check_columns(input_columns)
         check_column_exists(self.state, input_columns)
         states, p = (
-            _read_states(self.sequence),
+            _parse_funnel_states(self.sequence),
             choose_unused_prefix([*input_columns, *self.infer_columns(input_columns)]),
         )
         begin, end, size = self.render_constants()
@@ -99,7 +99,7 @@ class Funnel(TimelinePlugin):
             periods=substitute(self.periods),
         )
 
-    def _render_reached_states(self, prefix: str, events: str, states: Sequence[str], limit: str) -> list[str]:
+    def _render_ids_by_reached_state(self, prefix: str, events: str, states: Sequence[str], limit: str) -> list[str]:
         """Return one SQL subquery for each state; it yields the ids that reached this state in the required order.
 
         Its columns are id, time window, time of the first state, and time of this state. ``limit`` is an SQL condition
@@ -130,7 +130,7 @@ class Funnel(TimelinePlugin):
             f"count(DISTINCT {prefix}i) FILTER "
             f"(WHERE {prefix}t - {prefix}b <= {prefix}p) AS {prefix}c FROM {reached}, {periods} GROUP BY ALL"
             for index, (name, reached) in enumerate(
-                zip(states, self._render_reached_states(prefix, events, states, "true"), strict=True)
+                zip(states, self._render_ids_by_reached_state(prefix, events, states, "true"), strict=True)
             )
         ]
         return (
@@ -142,7 +142,7 @@ class Funnel(TimelinePlugin):
     def _render_neighbour_states(self, prefix: str, events: str, states: Sequence[str]) -> str:
         begin, _, size = self.render_constants()
         limit = f"e.{prefix}t - c.{prefix}t <= {render_expression(self.periods)}"
-        whole = self._render_reached_states(prefix, events, states, limit)[-1]
+        whole = self._render_ids_by_reached_state(prefix, events, states, limit)[-1]
         before = (
             f"(SELECT arg_max(x.{prefix}s, x.{prefix}t) FROM {events} AS x WHERE x.{prefix}i = "  # noqa: S608
             f"m.{prefix}i AND x.{prefix}t < m.{prefix}b "
@@ -168,11 +168,11 @@ class Funnel(TimelinePlugin):
         )
 
 
-def _read_states(expr: ir.Expr) -> list[str]:
+def _parse_funnel_states(expr: ir.Expr) -> list[str]:
     """Return the states of a funnel, from an array of literals or from a ``let`` statement that contains the array."""
     if isinstance(expr, ir.LetRef):
-        return _read_states(expr.value)
-    states = _find_state_array(expr)
+        return _parse_funnel_states(expr.value)
+    states = _find_literal_array_elements(expr)
     if not states:
         raise semantic_error(
             "funnel_sequence() or funnel_sequence_completion(): the sequence must be a constant array of states, such "
@@ -182,10 +182,10 @@ def _read_states(expr: ir.Expr) -> list[str]:
     return states
 
 
-def _find_state_array(expr: ir.Expr) -> list[str] | None:
+def _find_literal_array_elements(expr: ir.Expr) -> list[str] | None:
     """Return the elements of an array of literals; None if ``expr`` is another expression."""
     if isinstance(expr, ir.FunctionCall) and expr.name == "pack_array":
-        literals = [each for each in expr.args if isinstance(each, ir.Literal) and _is_state(each)]
+        literals = [each for each in expr.args if isinstance(each, ir.Literal) and _is_state_literal(each)]
         return [str(each.value) for each in literals] if len(literals) == len(expr.args) else None
     try:
         found = json.loads(expr.value) if isinstance(expr, ir.Literal) and isinstance(expr.value, str) else None
@@ -196,7 +196,7 @@ def _find_state_array(expr: ir.Expr) -> list[str] | None:
     return [each if isinstance(each, str) else json.dumps(each) for each in found]
 
 
-def _is_state(literal: ir.Literal) -> bool:
+def _is_state_literal(literal: ir.Literal) -> bool:
     return literal.kind in _STATE_KINDS and literal.value is not None
 
 
@@ -248,14 +248,14 @@ class NewActivityMetrics(TimelinePlugin):
 
         A window without new ids is never the first window of a pair.
         """
-        cohort, dimensions = self._split_optional_arguments(input_columns)
+        cohort, dimensions = self._split_cohort_and_dimensions(input_columns)
         plugin = dataclasses.replace(self, dimensions=dimensions)
         plugin.check_columns(input_columns)
         p = choose_unused_prefix([*input_columns, *self.infer_columns(input_columns)])
         since, end, size = plugin.render_constants()
         begin = render_expression(ir.FunctionCall("startofweek", self.constants[:1])) if self.by_week else since
         name, time = map(quote_name, self.columns)
-        grouped = plugin.render_dimensions()
+        grouped = plugin.render_dimension_columns()
         events = (
             f"(SELECT DISTINCT {plugin.render_window_number(begin, size)} AS {p}w, {name} AS {p}i{grouped} "  # noqa: S608
             f"FROM {input_sql} WHERE {time} BETWEEN {since} AND {end})"
@@ -291,7 +291,7 @@ class NewActivityMetrics(TimelinePlugin):
 
     def infer_columns(self, input_columns: list[str]) -> list[str]:
         """Return the names of the output columns: starts of both windows, dimensions and metrics."""
-        _, dimensions = self._split_optional_arguments(input_columns)
+        _, dimensions = self._split_cohort_and_dimensions(input_columns)
         return [f"from_{self.columns[1]}", f"to_{self.columns[1]}", *dimensions, *_METRICS]
 
     def replace_expressions(self, substitute: Substitute) -> "NewActivityMetrics":
@@ -304,7 +304,7 @@ class NewActivityMetrics(TimelinePlugin):
             lookback=lookback,
         )
 
-    def _split_optional_arguments(self, input_columns: Sequence[str]) -> tuple[ir.Expr | None, tuple[str, ...]]:
+    def _split_cohort_and_dimensions(self, input_columns: Sequence[str]) -> tuple[ir.Expr | None, tuple[str, ...]]:
         """Split the optional arguments into the cohort (None if it is missing) and the dimension columns."""
         cohort: ir.Expr | None = None
         dimensions = []
@@ -320,7 +320,7 @@ class NewActivityMetrics(TimelinePlugin):
     def _render_lookback_ids(self) -> str:
         if self.lookback is None:
             return ""
-        known = find_readable_table_columns()
+        known = find_columns_of_readable_tables()
         columns = schema.output_columns(self.lookback, known)
         check_column_exists(self.columns[0], columns)
         return f"SELECT {quote_name(self.columns[0])} FROM ({translate.to_sql(self.lookback, known)})"  # noqa: S608
@@ -349,10 +349,10 @@ def _parse_new_activity_metrics(node: Any, arguments: Sequence[Any], clause: Any
 def _patch_resolve_in_subqueries(
     library_function: Callable[[ir.Query, set[str]], ir.Query],
 ) -> Callable[[ir.Query, set[str]], ir.Query]:
-    return lambda query, names: _resolve_lookback(library_function(query, names), names)
+    return lambda query, names: _resolve_lookback_queries(library_function(query, names), names)
 
 
-def _resolve_lookback(query: ir.Query, names: set[str]) -> ir.Query:
+def _resolve_lookback_queries(query: ir.Query, names: set[str]) -> ir.Query:
     """Return the query; a last argument of ``new_activity_metrics`` that names a table becomes the lookback query.
 
     ``names`` are the names of the tables that ``let`` statements declare.

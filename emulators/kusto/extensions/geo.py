@@ -114,13 +114,13 @@ def _render_geohash_centre(text: str) -> str:
     digit = f"(strpos('{_BASE_32}', substr({text}, CAST(_b // 5 + 1 AS BIGINT), 1)) - 1)"
     bits = f"list_transform(range(0, 5 * length({text})), lambda _b: ({digit} >> CAST(4 - _b % 5 AS INTEGER)) & 1)"
 
-    def render_coordinate(parity: int, span: int) -> str:
+    def render_coordinate_from_bits(parity: int, span: int) -> str:
         own = f"list_filter({bits}, lambda _v, _i: (_i - 1) % 2 = {parity})"
         parts = f"list_transform({own}, lambda _v, _i: _v * pow(0.5, _i))"
         return f"(coalesce(list_sum({parts}), 0) + pow(0.5, len({own}) + 1)) * {span} - {span // 2}"
 
     valid = f"regexp_full_match({text}, '[{_BASE_32}]{{1,18}}')"
-    point = f"[{render_coordinate(0, 360)}, {render_coordinate(1, 180)}]"
+    point = f"[{render_coordinate_from_bits(0, 360)}, {render_coordinate_from_bits(1, 180)}]"
     return f"CASE WHEN {valid} THEN json_object('type', 'Point', 'coordinates', {point}) END"
 
 
@@ -206,7 +206,7 @@ type Edge = tuple[Point, Point, int]
 """Two points in the plane from left to right, and the index of their polygon."""
 
 
-def _read_ring(ring: Sequence[Sequence[float]]) -> list[Vector]:
+def _parse_ring_vertices(ring: Sequence[Sequence[float]]) -> list[Vector]:
     """Return the distinct vertices of a ring of a GeoJSON polygon; raise ValueError if the ring is invalid."""
     vertices = [to_unit_vector(point) for point in ring[:-1]]
     if len(ring) < _LEAST_POINTS or list(ring[0]) != list(ring[-1]) or len(set(vertices)) < len(vertices):
@@ -234,7 +234,7 @@ def _measure_polygon_area(shape: Any) -> float:
     if shape["type"] not in ("Polygon", "MultiPolygon"):
         raise ValueError(shape["type"])
     parts = [shape["coordinates"]] if shape["type"] == "Polygon" else shape["coordinates"]
-    polygons = [[_read_ring(ring) for ring in rings] for rings in parts]
+    polygons = [[_parse_ring_vertices(ring) for ring in rings] for rings in parts]
     if not polygons or not all(polygons):
         raise ValueError(shape)
     areas = [_measure_ring_area(shell) - math.fsum(map(_measure_ring_area, holes)) for shell, *holes in polygons]
@@ -257,8 +257,8 @@ def _measure_overlap_area(polygons: Sequence[Sequence[Sequence[Vector]]]) -> flo
     if length == 0:
         raise ValueError("the polygons must lie on one side of the sphere")
     projection = _GnomonicProjection((centre[0] / length, centre[1] / length, centre[2] / length))
-    edges = [edge for index, rings in enumerate(polygons) for edge in _project_edges(projection, rings, index)]
-    bounds = sorted({point[0] for edge in edges for point in edge[:2]} | set(_iterate_edge_crossings(edges)))
+    edges = [edge for index, rings in enumerate(polygons) for edge in _project_edges_to_plane(projection, rings, index)]
+    bounds = sorted({point[0] for edge in edges for point in edge[:2]} | set(_iterate_x_of_edge_crossings(edges)))
     edges.sort(key=lambda edge: edge[0][0])
     starts = [edge[0][0] for edge in edges]
     slabs = (
@@ -291,7 +291,9 @@ class _GnomonicProjection:
         return a / length, b / length, c / length
 
 
-def _project_edges(projection: _GnomonicProjection, rings: Sequence[Sequence[Vector]], index: int) -> Iterator[Edge]:
+def _project_edges_to_plane(
+    projection: _GnomonicProjection, rings: Sequence[Sequence[Vector]], index: int
+) -> Iterator[Edge]:
     for ring in rings:
         points = [projection.project_to_plane(vertex) for vertex in ring]
         for start, end in pairwise([*points, points[0]]):
@@ -299,7 +301,7 @@ def _project_edges(projection: _GnomonicProjection, rings: Sequence[Sequence[Vec
                 yield min(start, end), max(start, end), index
 
 
-def _iterate_edge_crossings(edges: Sequence[Edge]) -> Iterator[float]:
+def _iterate_x_of_edge_crossings(edges: Sequence[Edge]) -> Iterator[float]:
     for (a, b, _), (c, d, _) in itertools.combinations(edges, 2):
         if b[0] <= c[0] or d[0] <= a[0]:
             continue
@@ -327,9 +329,9 @@ def _measure_overlap_in_slab(
     middle = (left + right) / 2
     crossed = sorted(
         (
-            _compute_edge_height(edge, middle),
-            _compute_edge_height(edge, left),
-            _compute_edge_height(edge, right),
+            _compute_y_on_edge(edge, middle),
+            _compute_y_on_edge(edge, left),
+            _compute_y_on_edge(edge, right),
             edge[2],
         )
         for edge in edges
@@ -346,7 +348,7 @@ def _measure_overlap_in_slab(
     return total
 
 
-def _compute_edge_height(edge: Edge, x: float) -> float:
+def _compute_y_on_edge(edge: Edge, x: float) -> float:
     (x1, y1), (x2, y2), _ = edge
     return y1 + (y2 - y1) * (x - x1) / (x2 - x1)
 

@@ -53,7 +53,7 @@ class RewritingLexer(KqlLexer):
         if self._is_view_keyword(token) or (self._in_parse_kv and token.type == KqlLexer.AS):
             token.channel = Token.HIDDEN_CHANNEL
             return token
-        token = self._add_parentheses_to_bound(self._replace_rejected_token(token))
+        token = self._add_parentheses_to_between_bound(self._replace_rejected_token(token))
         self._earlier, self._before = self._before, token.type
         return token
 
@@ -73,9 +73,9 @@ class RewritingLexer(KqlLexer):
             )
             token = _replace_token(token, KqlLexer.IDENTIFIER, NOTHING)
         elif self._in_find:
-            self._rewrite_pack_all(token)
+            self._rewrite_pack_all_in_find(token)
         elif token.type == KqlLexer.PROJECT and self._before == KqlLexer.BAR:
-            self._join_project_by_names(token)
+            self._join_project_by_names_tokens(token)
         elif self._is_column_name(token) or self._is_table_call(token):
             token.type = KqlLexer.IDENTIFIER
         self._in_find = token.type == KqlLexer.FIND or (self._in_find and token.type not in _FIND_ENDS)
@@ -99,7 +99,7 @@ class RewritingLexer(KqlLexer):
     def _is_table_call(self, token: Token) -> bool:
         return token.type == KqlLexer.TABLE and self._is_followed_by_parenthesis()
 
-    def _join_project_by_names(self, token: Token) -> None:
+    def _join_project_by_names_tokens(self, token: Token) -> None:
         """Combine the tokens of ``project-by-names`` into one token, which the grammar accepts as ``project``."""
         rest = [chr(self._input.LA(ahead)) for ahead in range(1, len(_BY_NAMES) + 1) if self._input.LA(ahead) > 0]
         if "".join(rest) != _BY_NAMES or self._ahead:
@@ -108,7 +108,7 @@ class RewritingLexer(KqlLexer):
             super().nextToken()
         token.text = f"project{_BY_NAMES}"
 
-    def _rewrite_pack_all(self, token: Token) -> None:
+    def _rewrite_pack_all_in_find(self, token: Token) -> None:
         """Rewrite ``pack_all()`` in the ``project`` clause of ``find`` as ``pack(*)``."""
         if token.type == KqlLexer.PROJECT:
             self._in_find_project = True
@@ -124,7 +124,7 @@ class RewritingLexer(KqlLexer):
             ahead += 1
         return bool(self._input.LA(ahead) == ord("("))
 
-    def _add_parentheses_to_bound(self, token: Token) -> Token:
+    def _add_parentheses_to_between_bound(self, token: Token) -> Token:
         """Add parentheses around each bound of ``between``.
 
         Without parentheses, the grammar accepts only simple values as bounds.

@@ -150,11 +150,11 @@ def _convert_operator_for_groups(
     operator: ir.Operator, groups: GroupedRows, partition: RowPartition, *, may_be_empty: bool
 ) -> ir.Operator:
     if isinstance(operator, ir.Summarize):
-        return _build_grouped_summarize(operator, groups, may_be_empty=may_be_empty)
+        return _build_summarize_per_group(operator, groups, may_be_empty=may_be_empty)
     if isinstance(operator, ir.Count):
         counted = ir.Summarize((ir.NamedExpr(ir.FunctionCall("count"), operator.name),))
-        return _build_grouped_summarize(counted, groups, may_be_empty=may_be_empty)
-    lifted = _build_grouped_operator(operator, groups.group, partition)
+        return _build_summarize_per_group(counted, groups, may_be_empty=may_be_empty)
+    lifted = _build_operator_per_group(operator, groups.group, partition)
     if isinstance(operator, EndOfResult):
         raise build_misplaced_results_error()
     if lifted is None:
@@ -163,7 +163,7 @@ def _convert_operator_for_groups(
     return lifted
 
 
-def _build_grouped_operator(operator: ir.Operator, group: str, partition: RowPartition) -> ir.Operator | None:
+def _build_operator_per_group(operator: ir.Operator, group: str, partition: RowPartition) -> ir.Operator | None:
     """Return an operator that applies ``operator`` to each group separately; None if this is not supported."""
     lifted: ir.Operator | None = None
     named = ir.NamedExpr(ir.ColumnRef(group), group)
@@ -189,7 +189,7 @@ def _build_grouped_operator(operator: ir.Operator, group: str, partition: RowPar
     return lifted
 
 
-def _build_grouped_summarize(operator: ir.Summarize, groups: GroupedRows, *, may_be_empty: bool) -> ir.Operator:
+def _build_summarize_per_group(operator: ir.Summarize, groups: GroupedRows, *, may_be_empty: bool) -> ir.Operator:
     by = ir.NamedExpr(ir.ColumnRef(groups.group), groups.group)
     kind = OrderedSummarize if is_order_sensitive(operator) else ir.Summarize
     each = kind(operator.aggregates, (*operator.by, by))

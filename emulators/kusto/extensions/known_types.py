@@ -85,9 +85,9 @@ def bind_known_types(query: ir.Query, types: Mapping[str, str]) -> Iterator[None
         query: the query in the intermediate representation of the translator library.
         types: DuckDB type by column name, for columns that have the same type in all tables.
     """
-    assigned = _collect_assigned_names(query)
+    assigned = _collect_assigned_column_names(query)
     unknown = set(types) if assigned is None else assigned
-    if _may_append_numbers_to_columns(query):
+    if _can_rename_repeated_columns(query):
         unknown |= {name for name in types if name[-1:].isdigit()}
     with (
         _TYPES.bound({name: kind for name, kind in types.items() if name not in unknown}),
@@ -109,21 +109,21 @@ def _map_operators_to_input_types(query: ir.Query, types: Mapping[str, str]) -> 
     elif not isinstance(query.source, ir.TableRef) or query.source.name in {name for name, _ in query.lets}:
         return stages
     for op in query.operators:
-        assigned = _collect_assigned_names(op)
+        assigned = _collect_assigned_column_names(op)
         if assigned is None:
             # The expressions of such an operator read only the columns of its input.
             if getattr(op, "reads_input_only", False):
                 stages[id(op)] = known
             break
-        if _may_append_numbers_to_columns(op):
+        if _can_rename_repeated_columns(op):
             assigned |= {name for name in known if name[-1:].isdigit()}
         after = {name: kind for name, kind in known.items() if name not in assigned}
         stages[id(op)] = known if isinstance(op, _INPUT_READING) else after
-        known = {**after, **_map_computed_string_columns(op)}
+        known = {**after, **_map_computed_string_columns_to_types(op)}
     return stages
 
 
-def _map_computed_string_columns(op: ir.Operator) -> Mapping[str, str]:
+def _map_computed_string_columns_to_types(op: ir.Operator) -> Mapping[str, str]:
     """Return the types of the columns to which an ``extend`` assigns the result of a function that returns a string."""
     if not isinstance(op, ir.Extend):
         return _NONE
@@ -163,13 +163,13 @@ def can_be_nan(expr: ir.Expr) -> bool:
     return not isinstance(expr, ir.ColumnRef) or _TYPES.get().get(expr.name) != FINITE_OR_INFINITE
 
 
-def _collect_assigned_names(root: ir.Query | ir.Operator) -> set[str] | None:
+def _collect_assigned_column_names(root: ir.Query | ir.Operator) -> set[str] | None:
     """Return all column names to which a query or operator possibly assigns a value; None if an operator is unknown."""
     names: set[str] = set()
     for node in _iterate_nodes(root):
         if isinstance(node, str):
             names.add(node)
-        elif _is_unknown_operator_or_source(node):
+        elif _is_operator_or_source_of_unknown_kind(node):
             return None
         elif isinstance(node, MakeSeries) and isinstance(node.axis.expr, ir.ColumnRef):
             names.add(node.axis.expr.name)  # the column becomes an array
@@ -194,7 +194,7 @@ def _iterate_nodes(root: Any) -> Iterator[Any]:
             stack.extend(_iterate_field_values(node))
 
 
-def _may_append_numbers_to_columns(root: ir.Query | ir.Operator) -> bool:
+def _can_rename_repeated_columns(root: ir.Query | ir.Operator) -> bool:
     """Return whether a query or operator possibly renames a column ``a`` to ``a1``, because the name occurs twice."""
     for node in _iterate_nodes(root):
         if isinstance(node, ir.Join | ir.Lookup):
@@ -206,7 +206,7 @@ def _may_append_numbers_to_columns(root: ir.Query | ir.Operator) -> bool:
     return False
 
 
-def _is_unknown_operator_or_source(node: object) -> bool:
+def _is_operator_or_source_of_unknown_kind(node: object) -> bool:
     if isinstance(node, ir.Operator):
         return not isinstance(node, _KNOWN_OPERATORS)
     return isinstance(node, ir.Source) and not isinstance(node, _KNOWN_SOURCES)
@@ -290,7 +290,7 @@ def _collect_outermost_operand_ids(predicate: ir.Expr) -> frozenset[int]:
 
     An operand object that occurs several times is omitted, because its ``id()`` could not identify a single comparison.
     """
-    counts = collections.Counter(map(id, _iterate_references(predicate)))
+    counts = collections.Counter(map(id, _iterate_node_references(predicate)))
     lefts = (
         each.left if isinstance(each, ir.BinaryOp) else each.value for each in _iterate_outermost_comparisons(predicate)
     )
@@ -305,7 +305,7 @@ def _iterate_outermost_comparisons(predicate: ir.Expr) -> Iterator[ir.BinaryOp |
         yield predicate
 
 
-def _iterate_references(root: object) -> Iterator[object]:
+def _iterate_node_references(root: object) -> Iterator[object]:
     """Yield each node once for every reference to it, but search the nodes below it only once."""
     stack: list[Any] = [root]
     seen: set[int] = set()

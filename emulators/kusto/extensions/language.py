@@ -13,6 +13,6 @@ type Symbols = Mapping[str, Mapping[str, Any]]
 
 
 @functools.cache
-def read_function_descriptions(kind: str) -> Symbols:
+def read_kql_function_descriptions(kind: str) -> Symbols:
     """Return the descriptions of all KQL functions of one kind, ``functions`` or ``aggregates``, by name."""
     return {symbol["name"]: symbol for symbol in json.loads(LANGUAGE.read_text(encoding="utf-8"))[kind]}

@@ -115,13 +115,16 @@ def render_series(
         nonempty: True if an empty input yields arrays of default values; permitted only without keys.
     """
     by = [f"k{index}" for index in range(len(keys))]
+    steps = _render_array_of_axis_steps(axis)
     stages = {
         "_p AS MATERIALIZED": _render_axis_bounds(input_sql, axis),
-        "_b AS MATERIALIZED": _render_bins(input_sql, keys, series, axis),
-        "_g AS MATERIALIZED": _render_nonempty_group() if nonempty else _render_bin_range_per_group(by, axis),
+        "_b AS MATERIALIZED": _render_bin_aggregates(input_sql, keys, series, axis),
+        "_g AS MATERIALIZED": _render_bin_range_of_nonempty_series()
+        if nonempty
+        else _render_bin_range_per_group(by, axis),
         "_e AS": f"SELECT {', '.join([*by, 'first', 'last'])}, unnest(range(first, last + 1)) AS i FROM _g",  # noqa: S608
-        "_s AS": _render_arrays(by, series),
-        "_a AS": f"SELECT first, last, {_render_axis_array(axis)} AS a FROM (SELECT DISTINCT first, last FROM _g), _p",  # noqa: S608
+        "_s AS": _render_series_arrays(by, series),
+        "_a AS": f"SELECT first, last, {steps} AS a FROM (SELECT DISTINCT first, last FROM _g), _p",  # noqa: S608
     }
     columns = [f"{key} AS {quote_name(name)}" for key, (name, _) in zip(by, keys, strict=True)]
     columns += [f"kql_array(v{index}) AS {quote_name(each.name)}" for index, each in enumerate(series)]
@@ -150,7 +153,9 @@ def _render_last_bin_number(axis: AxisSql) -> str:
     return f"CASE WHEN (lo + {origin}) % st <> 0 THEN error('{message}') ELSE {axis.render_last_bin_number()} END"
 
 
-def _render_bins(input_sql: str, keys: Sequence[tuple[str, str]], series: Sequence[SeriesSql], axis: AxisSql) -> str:
+def _render_bin_aggregates(
+    input_sql: str, keys: Sequence[tuple[str, str]], series: Sequence[SeriesSql], axis: AxisSql
+) -> str:
     columns = [f"{sql} AS k{index}" for index, (_, sql) in enumerate(keys)]
     columns += [
         f"{axis.render_bin_number()} AS i",
@@ -166,19 +171,20 @@ def _render_bin_range_per_group(keys: Sequence[str], axis: AxisSql) -> str:
     last = "max(i)" if axis.stop is None else "any_value(n)"
     grouping = f"GROUP BY {', '.join(keys)}" if keys else "HAVING count(*) > 0"
     found = f"SELECT {', '.join([*keys, f'{first} AS first', f'{last} AS last'])} FROM _b, _p {grouping}"  # noqa: S608
-    return f"SELECT {', '.join([*keys, 'first', _render_checked_last_bin()])} FROM ({found})"  # noqa: S608
+    return f"SELECT {', '.join([*keys, 'first', _render_last_bin_with_length_check()])} FROM ({found})"  # noqa: S608
 
 
-def _render_nonempty_group() -> str:
-    return f"SELECT first, {_render_checked_last_bin()} FROM (SELECT CAST(0 AS BIGINT) AS first, n AS last FROM _p)"  # noqa: S608
+def _render_bin_range_of_nonempty_series() -> str:
+    last = _render_last_bin_with_length_check()
+    return f"SELECT first, {last} FROM (SELECT CAST(0 AS BIGINT) AS first, n AS last FROM _p)"  # noqa: S608
 
 
-def _render_checked_last_bin() -> str:
+def _render_last_bin_with_length_check() -> str:
     message = f"make-series supports arrays of at most {MAX_ELEMENTS} elements"
     return f"CASE WHEN last - first >= {MAX_ELEMENTS} THEN error('{message}') ELSE last END AS last"
 
 
-def _render_arrays(keys: Sequence[str], series: Sequence[SeriesSql]) -> str:
+def _render_series_arrays(keys: Sequence[str], series: Sequence[SeriesSql]) -> str:
     """Return SQL that builds the arrays; a bin without rows has the default value."""
     same = " AND ".join(["_e.i = _b.i", *(f"_e.{key} IS NOT DISTINCT FROM _b.{key}" for key in keys)])
     lists = [
@@ -189,7 +195,7 @@ def _render_arrays(keys: Sequence[str], series: Sequence[SeriesSql]) -> str:
     return f"SELECT {', '.join([*grouped, *lists])} FROM _e LEFT JOIN _b ON {same} GROUP BY {', '.join(grouped)}"  # noqa: S608
 
 
-def _render_axis_array(axis: AxisSql) -> str:
+def _render_array_of_axis_steps(axis: AxisSql) -> str:
     points = "list_transform(range(first, last + 1), lambda _i: lo + _i * st)"
     if not axis.temporal:
         return f"kql_array({points})"
@@ -269,13 +275,13 @@ class MakeSeries(PipelineOperator):
         """Return a copy of the operator with ``substitute`` applied to all expressions, including the bounds."""
         return dataclasses.replace(
             self,
-            aggregates=_replace_in_expressions(self.aggregates, substitute),
+            aggregates=_substitute_in_named_expressions(self.aggregates, substitute),
             defaults=tuple(resolve_let_value(substitute(default)) for default in self.defaults),
-            axis=_replace_in_expressions((self.axis,), substitute)[0],
+            axis=_substitute_in_named_expressions((self.axis,), substitute)[0],
             start=None if self.start is None else resolve_let_value(substitute(self.start)),
             stop=None if self.stop is None else resolve_let_value(substitute(self.stop)),
             step=resolve_let_value(substitute(self.step)),
-            by=_replace_in_expressions(self.by, substitute),
+            by=_substitute_in_named_expressions(self.by, substitute),
         )
 
     def _render_axis(self, name: str) -> AxisSql:
@@ -300,7 +306,9 @@ def install_extension() -> None:
     add_operator("MakeSeriesOperator", _parse_make_series)
 
 
-def _replace_in_expressions(named: tuple[ir.NamedExpr, ...], substitute: Substitute) -> tuple[ir.NamedExpr, ...]:
+def _substitute_in_named_expressions(
+    named: tuple[ir.NamedExpr, ...], substitute: Substitute
+) -> tuple[ir.NamedExpr, ...]:
     return tuple(dataclasses.replace(each, expr=substitute(each.expr)) for each in named)
 
 
@@ -314,7 +322,7 @@ def _parse_make_series(node: Any) -> MakeSeries:
     misread = node.Parameters[len(parameters) :]
     written = enumerate(node.Aggregations)
     aggregates, defaults = zip(
-        *(_parse_aggregate(each, () if index else misread) for index, each in written), strict=True
+        *(_parse_aggregate_and_default(each, () if index else misread) for index, each in written), strict=True
     )
     between = node.InRangeClause or node.FromToStepClause
     by = [] if node.ByClause is None else get_child_rules(node.ByClause)
@@ -322,12 +330,12 @@ def _parse_make_series(node: Any) -> MakeSeries:
         aggregates,
         defaults,
         reader.lower_named(node.OnClause.Expression),
-        _parse_bound(between.FromExpression),
-        _parse_bound(between.ToExpression),
+        _parse_axis_bound(between.FromExpression),
+        _parse_axis_bound(between.ToExpression),
         reader.lower_expr(between.StepExpression),
         tuple(reader.lower_named(key) for key in by),
         through=node.InRangeClause is not None,
-        nonempty=any(_is_kind_nonempty(parameter) for parameter in parameters),
+        nonempty=any(_is_parameter_kind_nonempty(parameter) for parameter in parameters),
     )
     if series.nonempty and (series.by or series.start is None or series.stop is None):
         raise unsupported_error(
@@ -336,11 +344,11 @@ def _parse_make_series(node: Any) -> MakeSeries:
     return series
 
 
-def _parse_bound(node: Any) -> ir.Expr | None:
+def _parse_axis_bound(node: Any) -> ir.Expr | None:
     return None if node is None else reader.lower_expr(node)
 
 
-def _parse_aggregate(node: Any, misread_nodes: Sequence[Any]) -> tuple[ir.NamedExpr, ir.Expr]:
+def _parse_aggregate_and_default(node: Any, misread_nodes: Sequence[Any]) -> tuple[ir.NamedExpr, ir.Expr]:
     last = node.Expression
     named: ir.NamedExpr = (
         _parse_misread_aggregate(misread_nodes[0], last) if misread_nodes else reader.lower_named(last)
@@ -363,18 +371,18 @@ def _parse_misread_aggregate(first_node: Any, last_node: Any) -> ir.NamedExpr:
     return lowered
 
 
-def _read_operator_parameter(node: Any) -> tuple[str, str]:
+def _read_parameter_name_and_value(node: Any) -> tuple[str, str]:
     name, _, value = node.getText().partition("=")
     return name.strip().lower(), value.strip().lower()
 
 
 def _is_operator_parameter(node: Any) -> bool:
-    name, _ = _read_operator_parameter(node)
+    name, _ = _read_parameter_name_and_value(node)
     return name == "kind" or name.startswith("hint.")
 
 
-def _is_kind_nonempty(parameter: Any) -> bool:
-    name, value = _read_operator_parameter(parameter)
+def _is_parameter_kind_nonempty(parameter: Any) -> bool:
+    name, value = _read_parameter_name_and_value(parameter)
     if name == "kind" and value != "nonempty":
         raise unsupported_error(f"make-series kind={value[:50]}", position=get_source_position(parameter))
     return name == "kind"

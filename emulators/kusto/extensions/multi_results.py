@@ -73,7 +73,7 @@ def add_multi_result_function(
         reader: returns the expression for an output (see `build_property_reader`).
     """
     _FUNCTIONS[name] = _MultiResultFunction(tuple(outputs), arities, reader)
-    MULTI_RESULT_FUNCTIONS[name] = lambda named: list(_build_result_expressions(named, named.names))
+    MULTI_RESULT_FUNCTIONS[name] = lambda named: list(_build_expressions_of_named_outputs(named, named.names))
 
 
 def build_property_reader(bag: str) -> Reader:
@@ -86,7 +86,7 @@ def build_property_reader(bag: str) -> Reader:
     return read_output
 
 
-def install_multi_results() -> None:
+def install_multi_result_functions() -> None:
     """Make ``extend``, ``project`` and ``print`` create one column for each output of a multi-output function."""
     replace_attribute(lower, "_lower_operator", _patch_convert_operator)
     replace_attribute(lower, "_lower_source", _patch_convert_source)
@@ -119,7 +119,7 @@ class GeneratedName(ir.NamedExpr):
     """Output of a multi-output function whose column name is generated, because the query does not name it."""
 
 
-def number_generated_names(expressions: Iterable[ir.NamedExpr]) -> tuple[ir.NamedExpr, ...]:
+def make_generated_names_unique(expressions: Iterable[ir.NamedExpr]) -> tuple[ir.NamedExpr, ...]:
     """Append a number to each generated name that already occurs among the expressions of an operator."""
     listed = list(expressions)
     taken = {each.name for each in listed if not isinstance(each, GeneratedName)}
@@ -137,7 +137,7 @@ def number_generated_names(expressions: Iterable[ir.NamedExpr]) -> tuple[ir.Name
 
 
 def _expand_multi_result_calls(expressions: Sequence[ir.NamedExpr], *, adds_unnamed: bool) -> tuple[ir.NamedExpr, ...]:
-    return number_generated_names(_iterate_result_expressions(expressions, adds_unnamed=adds_unnamed))
+    return make_generated_names_unique(_iterate_result_expressions(expressions, adds_unnamed=adds_unnamed))
 
 
 def _iterate_result_expressions(expressions: Sequence[ir.NamedExpr], *, adds_unnamed: bool) -> Iterator[ir.NamedExpr]:
@@ -145,18 +145,18 @@ def _iterate_result_expressions(expressions: Sequence[ir.NamedExpr], *, adds_unn
         call = named.expr
         if isinstance(call, ir.FunctionCall) and call.name.lower() in _FUNCTIONS:
             names = (named.name,) if named.name else ()
-            yield from _add_unnamed_results(
-                _build_result_expressions(named, names), adds_unnamed=adds_unnamed or not names, call=call
+            yield from _iterate_named_and_unnamed_results(
+                _build_expressions_of_named_outputs(named, names), adds_unnamed=adds_unnamed or not names, call=call
             )
         elif isinstance(named, SeriesOutputExpr):
-            yield from _add_unnamed_results(
+            yield from _iterate_named_and_unnamed_results(
                 iter([named]), adds_unnamed=adds_unnamed and named.last >= 0, call=named.call
             )
         else:
             yield named
 
 
-def _add_unnamed_results(
+def _iterate_named_and_unnamed_results(
     named: Iterator["SeriesOutputExpr"], *, adds_unnamed: bool, call: ir.FunctionCall | None
 ) -> Iterator[ir.NamedExpr]:
     last = -1
@@ -167,11 +167,11 @@ def _add_unnamed_results(
         return
     function = _get_multi_result_function(call)
     for output in function.outputs[last + 1 :]:
-        name = f"{call.name}_{_infer_first_argument_name(call)}_{output.name}"
+        name = f"{call.name}_{_infer_column_name_of_first_argument(call)}_{output.name}"
         yield GeneratedName(function.read(call.args, output), name)
 
 
-def _infer_first_argument_name(call: ir.FunctionCall) -> str:
+def _infer_column_name_of_first_argument(call: ir.FunctionCall) -> str:
     """Return the default column name of a call's first argument; empty if the argument has no default name."""
     try:
         return (naming.expression_name(call.args[0]) or "") if call.args else ""
@@ -179,7 +179,7 @@ def _infer_first_argument_name(call: ir.FunctionCall) -> str:
         return ""  # Data Explorer gives such a column a random name
 
 
-def _build_result_expressions(named: ir.NamedExpr, names: Sequence[str]) -> Iterator[SeriesOutputExpr]:
+def _build_expressions_of_named_outputs(named: ir.NamedExpr, names: Sequence[str]) -> Iterator[SeriesOutputExpr]:
     """Yield one expression for each name in ``names``, which the query assigns to the first outputs of a call.
 
     Only the last expression contains the index of its output (``last``).

@@ -16,7 +16,7 @@ from duckdb_kql.translate import naming
 from duckdb_kql.translate.functions import lookup_aggregate
 
 from emulators.kusto.errors import semantic_error, unresolved_name_error, unsupported_error
-from emulators.kusto.extensions.language import read_function_descriptions
+from emulators.kusto.extensions.language import read_kql_function_descriptions
 from emulators.kusto.extensions.library import reader, replace_attribute
 from emulators.kusto.extensions.tree import (
     get_child_rules,
@@ -48,7 +48,7 @@ class NameListExpr(ir.NamedExpr):
     names: tuple[str, ...] = ()
 
 
-def _install_name_syntax() -> None:
+def _install_name_lists_and_named_arguments() -> None:
     """Add lists of names and named arguments to the KQL translator library, which otherwise ignores this syntax."""
     replace_attribute(lower, "_lower_named", _patch_convert_named_expression)
     replace_attribute(lower, "_lower_operator", _patch_convert_operator)
@@ -151,7 +151,7 @@ def match_arguments_to_parameters(function: str, parameters: list[str], nodes: l
         if name not in parameters or name in found:
             fault = "too many arguments" if name is None else f"unknown or repeated argument {name[:100]!r}"
             raise semantic_error(f"{function[:100]}(): {fault}", inner="SEM0219", position=get_source_position(node))
-        found[str(name)] = _get_argument_value(node)
+        found[str(name)] = _get_argument_value_node(node)
     return [found.get(parameter) for parameter in parameters]
 
 
@@ -165,7 +165,7 @@ def find_argument_name(node: Any) -> str | None:
     return None
 
 
-def _get_argument_value(node: Any) -> Any:
+def _get_argument_value_node(node: Any) -> Any:
     inner = reader.collapse(node)
     return get_child_rules(inner)[1] if find_argument_name(node) else inner
 
@@ -305,9 +305,9 @@ _SEVERAL = 2
 """Least number of arguments of a function that has the name of an aggregate, such as ``hll_merge``."""
 
 
-def _find_naming_rule(call: ir.FunctionCall) -> Mapping[str, Any] | None:
+def _find_result_column_naming_rule(call: ir.FunctionCall) -> Mapping[str, Any] | None:
     """Return the naming rule for the result column of a call; None if the translator library chooses the name."""
-    functions, aggregates = read_function_descriptions("functions"), read_function_descriptions("aggregates")
+    functions, aggregates = read_kql_function_descriptions("functions"), read_kql_function_descriptions("aggregates")
     is_aggregate = call.name in aggregates and (call.name not in functions or len(call.args) < _SEVERAL)
     if call.name in _MEASURED or (is_aggregate and lookup_aggregate(call.name) is not None):
         return None
@@ -317,7 +317,7 @@ def _find_naming_rule(call: ir.FunctionCall) -> Mapping[str, Any] | None:
 
 def _patch_infer_expression_name(library_function: NameRule) -> NameRule:
     def infer_expression_name(expr: ir.Expr) -> str | None:
-        rule = _find_naming_rule(expr) if isinstance(expr, ir.FunctionCall) else None
+        rule = _find_result_column_naming_rule(expr) if isinstance(expr, ir.FunctionCall) else None
         if rule is None or not isinstance(expr, ir.FunctionCall):
             return library_function(expr)
         prefix = rule.get("prefix")
@@ -337,6 +337,6 @@ macros: tuple[str, ...] = ()
 
 def install_extension() -> None:
     """Add name lists, named arguments, ``column_ifexists``, ``pack_all`` and default column names to the library."""
-    _install_name_syntax()
+    _install_name_lists_and_named_arguments()
     _install_column_functions()
     replace_attribute(naming, "expression_name", _patch_infer_expression_name)

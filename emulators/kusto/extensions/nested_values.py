@@ -17,7 +17,7 @@ from duckdb_kql import ir, lower, translate
 
 from emulators.kusto.errors import semantic_error
 from emulators.kusto.extensions.library import reader, replace_attribute, writer
-from emulators.kusto.extensions.multi_results import GeneratedName, number_generated_names
+from emulators.kusto.extensions.multi_results import GeneratedName, make_generated_names_unique
 from emulators.kusto.extensions.names import MULTI_RESULT_FUNCTIONS, NameListExpr
 from emulators.kusto.extensions.registry import add_custom_function
 from emulators.kusto.extensions.scalar_calls import ScalarCall, build_python_functions, install_scalar_calls
@@ -32,7 +32,7 @@ _MAX_STEPS = 100
 _LEGACY_ELEMENT = "LegacyFunctionCallOrPathElementOperation"
 
 
-def _parse_path(path: str) -> list[str]:
+def _split_json_path_into_keys(path: str) -> list[str]:
     """Return the keys of a path such as ``$.a.b``; empty for ``$``, and for a path with an array index.
 
     Raises:
@@ -59,7 +59,9 @@ def _remove_keys(bag: Any, keys: Sequence[str | None]) -> Any:
     remaining = bag
     for key in keys:
         if key is not None:
-            remaining = _remove_value_at_path(remaining, _parse_path(key) if key.startswith("$") else [key])
+            remaining = _remove_value_at_path(
+                remaining, _split_json_path_into_keys(key) if key.startswith("$") else [key]
+            )
     return remaining
 
 
@@ -91,7 +93,7 @@ def _remove_keys_in_json_text(bag: str | None, keys: Sequence[str | None] | None
 
 
 def _set_key_in_json_text(bag: str | None, path: str | None, value: str | None) -> str | None:
-    keys = [] if path is None else _parse_path(path)
+    keys = [] if path is None else _split_json_path_into_keys(path)
     if bag is None or not keys:
         return None
     return _edit_bag_in_json_text(
@@ -126,7 +128,7 @@ CALLS = (ScalarCall("dynamic_to_json", _format_canonical_json, "json", "string",
 SUPPORTED: tuple[str, ...] = ("dynamic_to_json", 'd.["a"] and d.[name]')
 
 
-def _render_to_json(render_call: Callable[[ir.FunctionCall], str], call: ir.FunctionCall) -> str:
+def _render_dynamic_to_json_call(render_call: Callable[[ir.FunctionCall], str], call: ir.FunctionCall) -> str:
     kind = infer_static_type(call.args[0])
     if kind == "string":
         return render_expression(call.args[0])
@@ -140,11 +142,11 @@ def _patch_render_path(library_function: Callable[[ir.PathAccess], str]) -> Call
         has_positions = all(
             isinstance(each, ir.Literal | ir.UnaryOp) or infer_static_type(each) in NUMBERS for each in indexes
         )
-        if has_positions and all(map(_is_step_of_json_path, steps)):
+        if has_positions and all(map(_can_express_step_in_json_path, steps)):
             return library_function(ir.PathAccess(node.base, steps))
         sql = render_expression(node.base)
         for step in steps:
-            if step.name is not None and not _is_step_of_json_path(step):
+            if step.name is not None and not _can_express_step_in_json_path(step):
                 sql = f"json_extract({sql}, {_render_json_pointer(quote_text(step.name))})"
             elif step.index is None:
                 sql = library_function(ir.PathAccess(ir.RenderedAggregate(sql), (step,)))
@@ -157,7 +159,7 @@ def _patch_render_path(library_function: Callable[[ir.PathAccess], str]) -> Call
     return render_path
 
 
-def _is_step_of_json_path(step: ir.PathStep) -> bool:
+def _can_express_step_in_json_path(step: ir.PathStep) -> bool:
     """Return whether DuckDB has a JSON path for a step; it reads a quoted ``*`` as a wildcard and rejects ``""``."""
     return step.name is None or (step.name != "" and not set(step.name) & set('*"\\'))
 
@@ -171,7 +173,7 @@ def _patch_static_path(
     library_function: Callable[[tuple[ir.PathStep, ...]], str | None],
 ) -> Callable[[tuple[ir.PathStep, ...]], str | None]:
     """Patch the library so that it builds no JSON path from a name that a JSON path cannot express."""
-    return lambda steps: library_function(steps) if all(map(_is_step_of_json_path, steps)) else None
+    return lambda steps: library_function(steps) if all(map(_can_express_step_in_json_path, steps)) else None
 
 
 def _patch_mv_expand_elements(
@@ -239,21 +241,21 @@ _SORT_FUNCTIONS = {"array_sort_asc": False, "array_sort_desc": True}
 _MAX_ARRAYS = 65
 
 
-def _get_sort_key(value: Any) -> tuple[int, Any]:
+def _get_array_element_sort_key(value: Any) -> tuple[int, Any]:
     """Return the sort key of an array element: numbers come first, then strings, then all other values."""
     if isinstance(value, bool) or value is None or isinstance(value, dict | list):
         return 2, orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
     return (0, value) if isinstance(value, int | float) else (1, str(value))
 
 
-def _sort_arrays(texts: Sequence[str | None], descending: bool | None, nulls_last: bool | None) -> str:  # noqa: FBT001  SQL passes positions
+def _sort_arrays_by_first_array(texts: Sequence[str | None], descending: bool | None, nulls_last: bool | None) -> str:  # noqa: FBT001  SQL passes positions
     arrays = [orjson.loads(text) if text is not None else None for text in texts]
     first = arrays[0]
     if not isinstance(first, list):
         return orjson.dumps([None] * len(arrays)).decode()
     filled = [index for index, value in enumerate(first) if value is not None]
     empty = [index for index, value in enumerate(first) if value is None]
-    ordered = sorted(filled, key=lambda index: _get_sort_key(first[index]), reverse=bool(descending))
+    ordered = sorted(filled, key=lambda index: _get_array_element_sort_key(first[index]), reverse=bool(descending))
     indexes = [*empty, *ordered] if nulls_last is False else [*ordered, *empty]
     return orjson.dumps(
         [
@@ -267,7 +269,7 @@ functions: tuple[PythonFunction, ...] = (
     *build_python_functions(CALLS),
     PythonFunction("kql_bag_without", _remove_keys_in_json_text, ("VARCHAR", "VARCHAR[]"), "VARCHAR"),
     PythonFunction("kql_bag_with", _set_key_in_json_text, ("VARCHAR", "VARCHAR", "VARCHAR"), "VARCHAR"),
-    PythonFunction("kql_sorted_arrays", _sort_arrays, ("VARCHAR[]", "BOOLEAN", "BOOLEAN"), "VARCHAR"),
+    PythonFunction("kql_sorted_arrays", _sort_arrays_by_first_array, ("VARCHAR[]", "BOOLEAN", "BOOLEAN"), "VARCHAR"),
 )
 macros: tuple[str, ...] = ()
 
@@ -276,7 +278,7 @@ def install_extension() -> None:
     """Add canonical JSON, paths such as ``d.["a"]``, and sorting of several arrays to the KQL translator library."""
     install_scalar_calls(CALLS)
     render_call = writer.SPECIAL_FORMS["dynamic_to_json"]
-    add_custom_function("dynamic_to_json", (1,), lambda call: _render_to_json(render_call, call))
+    add_custom_function("dynamic_to_json", (1,), lambda call: _render_dynamic_to_json_call(render_call, call))
     replace_attribute(lower, "_lower_dynamic_literal", _patch_convert_literal)
     replace_attribute(lower, "_lower_path", _patch_convert_path)
     replace_attribute(translate, "render_path", _patch_render_path)
@@ -285,7 +287,7 @@ def install_extension() -> None:
     for name in _SORT_FUNCTIONS:
         single = writer.SPECIAL_FORMS[name]
         add_custom_function(name, range(1, _MAX_ARRAYS + 1), functools.partial(_render_array_sort, single))
-        MULTI_RESULT_FUNCTIONS[name] = _expand_named_sort_results
+        MULTI_RESULT_FUNCTIONS[name] = _expand_sort_call_with_result_names
     replace_attribute(lower, "_lower_operator", _patch_convert_operator)
     replace_attribute(lower, "_lower_source", _patch_convert_source)
 
@@ -310,18 +312,19 @@ def _render_array_sort(render_single_array: Callable[[ir.FunctionCall], str], ca
     return f"CAST(kql_sorted_arrays([{listed}], {descending}, {flag}) AS JSON)"
 
 
-def _build_sort_result_expressions(call: ir.FunctionCall) -> list[ir.Expr]:
+def _build_expressions_of_sorted_arrays(call: ir.FunctionCall) -> list[ir.Expr]:
     arrays, _ = _split_sort_arguments(call)
     if len(arrays) == 1:
         return [call]
     return [ir.PathAccess(call, (ir.PathStep(index=ir.Literal(index, "long")),)) for index in range(len(arrays))]
 
 
-def _expand_named_sort_results(named: NameListExpr) -> list[ir.NamedExpr]:
+def _expand_sort_call_with_result_names(named: NameListExpr) -> list[ir.NamedExpr]:
     call = named.expr
     assert isinstance(call, ir.FunctionCall)  # noqa: S101  registered for calls
     return [
-        ir.NamedExpr(each, name) for name, each in zip(named.names, _build_sort_result_expressions(call), strict=False)
+        ir.NamedExpr(each, name)
+        for name, each in zip(named.names, _build_expressions_of_sorted_arrays(call), strict=False)
     ]
 
 
@@ -331,7 +334,7 @@ def _expand_sort_calls(expressions: Sequence[ir.NamedExpr]) -> Iterator[ir.Named
         if not isinstance(call, ir.FunctionCall) or call.name not in _SORT_FUNCTIONS or isinstance(named, NameListExpr):
             yield named
             continue
-        results = _build_sort_result_expressions(call)
+        results = _build_expressions_of_sorted_arrays(call)
         if len(results) == 1:
             yield named
             continue
@@ -348,7 +351,7 @@ def _patch_convert_operator(library_function: Callable[[Any], Any]) -> Callable[
     def convert_operator(node: Any) -> Any:
         op = library_function(node)
         if isinstance(op, ir.Extend | ir.Project):
-            return dataclasses.replace(op, expressions=number_generated_names(_expand_sort_calls(op.expressions)))
+            return dataclasses.replace(op, expressions=make_generated_names_unique(_expand_sort_calls(op.expressions)))
         return op
 
     return convert_operator
@@ -359,7 +362,7 @@ def _patch_convert_source(library_function: Callable[[Any], ir.Source]) -> Calla
         source = library_function(node)
         if isinstance(source, ir.PrintSource):
             return dataclasses.replace(
-                source, expressions=number_generated_names(_expand_sort_calls(source.expressions))
+                source, expressions=make_generated_names_unique(_expand_sort_calls(source.expressions))
             )
         return source
 

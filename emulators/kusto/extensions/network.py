@@ -17,7 +17,7 @@ from duckdb_kql import ir, schema, translate
 from emulators.kusto.errors import semantic_error, unsupported_error
 from emulators.kusto.extensions.library import reader
 from emulators.kusto.extensions.names import find_argument_name
-from emulators.kusto.extensions.pipeline import Substitute, find_readable_table_columns, replace_query_expressions
+from emulators.kusto.extensions.pipeline import Substitute, find_columns_of_readable_tables, replace_query_expressions
 from emulators.kusto.extensions.plugins import Plugin, add_plugin, check_column_exists
 from emulators.kusto.extensions.scalar_calls import ScalarCall, build_python_functions, install_scalar_calls
 from emulators.kusto.extensions.serialized import UnorderedOutputOperator
@@ -35,7 +35,7 @@ _MAX_RANGES = 256
 """Maximum number of CIDR ranges that ipv4_range_to_cidr_list() returns; a range of addresses needs at most 62."""
 
 
-def _parse_ipv4(text: str) -> tuple[int, int]:
+def _parse_ipv4_and_prefix_length(text: str) -> tuple[int, int]:
     """Parse a text such as ``10.0.0.0/8`` to an integer and a prefix length; raise ValueError if it is invalid."""
     address, slash, prefix = text.strip().partition("/")
     bits = int(prefix) if slash else _V4_BITS
@@ -44,11 +44,11 @@ def _parse_ipv4(text: str) -> tuple[int, int]:
     return int(ipaddress.IPv4Address(address)), bits
 
 
-def _parse_ip_address(text: str) -> tuple[int, int]:
+def _parse_ip_address_and_prefix_length(text: str) -> tuple[int, int]:
     """Parse an IP address with an optional prefix to the 128-bit integer of its IPv6 form and a prefix length."""
     address, slash, prefix = text.strip().partition("/")
     if ":" not in address:
-        value, bits = _parse_ipv4(text)
+        value, bits = _parse_ipv4_and_prefix_length(text)
         return _MAPPED | value, bits + _V4_BITS_IN_V6
     bits = int(prefix) if slash else _V6_BITS
     if not 0 <= bits <= _V6_BITS:
@@ -65,7 +65,7 @@ def _mask_address(value: int, bits: int, length: int) -> int:
 
 
 def _parse_and_mask_ipv4(text: str, prefix: int) -> int:
-    value, bits = _parse_ipv4(text)
+    value, bits = _parse_ipv4_and_prefix_length(text)
     if not 0 <= prefix <= _V4_BITS:
         raise ValueError(prefix)
     return _mask_address(value, min(bits, prefix), _V4_BITS)
@@ -77,14 +77,14 @@ def _format_ipv6(value: int) -> str:
 
 
 def _parse_and_mask_ip_address(text: str, prefix: int) -> str:
-    value, bits = _parse_ip_address(text)
+    value, bits = _parse_ip_address_and_prefix_length(text)
     if not 0 <= prefix <= _V6_BITS:
         raise ValueError(prefix)
     return _format_ipv6(_mask_address(value, min(bits, prefix), _V6_BITS))
 
 
-def _parse_ipv4_or_number(address: str, prefix: int | None) -> tuple[int, int]:
-    value, bits = (int(address), _V4_BITS) if address.isdigit() else _parse_ipv4(address)
+def _parse_and_mask_ipv4_or_number(address: str, prefix: int | None) -> tuple[int, int]:
+    value, bits = (int(address), _V4_BITS) if address.isdigit() else _parse_ipv4_and_prefix_length(address)
     if prefix is not None:
         if not 0 <= prefix <= _V4_BITS:
             raise ValueError(prefix)
@@ -93,17 +93,20 @@ def _parse_ipv4_or_number(address: str, prefix: int | None) -> tuple[int, int]:
 
 
 def _format_ipv4(address: str, prefix: int | None) -> str:
-    value, _ = _parse_ipv4_or_number(address, prefix)
+    value, _ = _parse_and_mask_ipv4_or_number(address, prefix)
     return str(ipaddress.IPv4Address(value))
 
 
 def _format_ipv4_mask(address: str, prefix: int | None) -> str:
-    value, bits = _parse_ipv4_or_number(address, prefix)
+    value, bits = _parse_and_mask_ipv4_or_number(address, prefix)
     return f"{ipaddress.IPv4Address(value)}/{bits}"
 
 
 def _compare_ipv6(first_address: str, second_address: str, prefix: int | None) -> int:
-    (left, left_bits), (right, right_bits) = _parse_ip_address(first_address), _parse_ip_address(second_address)
+    (left, left_bits), (right, right_bits) = (
+        _parse_ip_address_and_prefix_length(first_address),
+        _parse_ip_address_and_prefix_length(second_address),
+    )
     bits = min(left_bits, right_bits, _V6_BITS if prefix is None else prefix)
     if bits < 0:
         raise ValueError(prefix)
@@ -111,25 +114,25 @@ def _compare_ipv6(first_address: str, second_address: str, prefix: int | None) -
     return (left > right) - (left < right)
 
 
-def _is_in_any_range(ranges: Sequence[str], text: str) -> bool:
-    return any(_is_in_network_range(text, each) for each in ranges)
+def _is_address_in_any_range(ranges: Sequence[str], text: str) -> bool:
+    return any(_is_address_in_network_range(text, each) for each in ranges)
 
 
-def _is_in_network_range(text: str, network: str) -> bool:
+def _is_address_in_network_range(text: str, network: str) -> bool:
     try:
         return _compare_ipv6(text, network, None) == 0
     except ValueError:
         return False
 
 
-def _is_in_any_ipv4_range(text: str, ranges: Sequence[str]) -> bool:
-    _parse_ipv4(text)
-    return _is_in_any_range(ranges, text)
+def _is_ipv4_address_in_any_range(text: str, ranges: Sequence[str]) -> bool:
+    _parse_ipv4_and_prefix_length(text)
+    return _is_address_in_any_range(ranges, text)
 
 
-def _is_in_any_ipv6_range(text: str, ranges: Sequence[str]) -> bool:
-    _parse_ip_address(text)
-    return _is_in_any_range(ranges, text)
+def _is_ipv6_address_in_any_range(text: str, ranges: Sequence[str]) -> bool:
+    _parse_ip_address_and_prefix_length(text)
+    return _is_address_in_any_range(ranges, text)
 
 
 def _find_ipv4_addresses(text: str) -> list[str]:
@@ -166,9 +169,9 @@ CALLS = (
     ScalarCall("ipv6_compare", _compare_ipv6, "string string long?", "long"),
     ScalarCall("ipv6_is_match", lambda x, y, p: _compare_ipv6(x, y, p) == 0, "string string long?", "bool"),
     ScalarCall("ipv6_is_in_range", lambda x, y: _compare_ipv6(x, y, None) == 0, "string string", "bool"),
-    ScalarCall("ipv6_is_in_any_range", _is_in_any_ipv6_range, "string *", "bool"),
-    ScalarCall("ipv4_is_in_any_range", _is_in_any_ipv4_range, "string *", "bool"),
-    ScalarCall("ipv4_netmask_suffix", lambda text: _parse_ipv4(text)[1], "string", "long"),
+    ScalarCall("ipv6_is_in_any_range", _is_ipv6_address_in_any_range, "string *", "bool"),
+    ScalarCall("ipv4_is_in_any_range", _is_ipv4_address_in_any_range, "string *", "bool"),
+    ScalarCall("ipv4_netmask_suffix", lambda text: _parse_ipv4_and_prefix_length(text)[1], "string", "long"),
     ScalarCall("has_ipv4", lambda text, ip: _has_any_ipv4(text, [ip]), "text string", "bool", missing=False),
     ScalarCall("has_ipv4_prefix", lambda text, ip: _has_any_ipv4_prefix(text, [ip]), "text string", "bool", False),
     ScalarCall("has_any_ipv4", _has_any_ipv4, "text *", "bool", missing=False),
@@ -189,7 +192,7 @@ _LEAST_ARGUMENTS = 3
 _WITHOUT_EXTRA_KEYS = 4
 
 
-def _encode_network_range(text: str | None, version: int | None) -> str | None:
+def _encode_first_and_last_address(text: str | None, version: int | None) -> str | None:
     """Return the first and last address of a network as one text of 64 hexadecimal digits; None if invalid."""
     address, slash, prefix = (text or "").strip().partition("/")
     try:
@@ -209,7 +212,7 @@ def _encode_network_range(text: str | None, version: int | None) -> str | None:
 
 functions: tuple[PythonFunction, ...] = (
     *build_python_functions(CALLS),
-    PythonFunction("kql_ip_range", _encode_network_range, ("VARCHAR", "INTEGER"), "VARCHAR"),
+    PythonFunction("kql_ip_range", _encode_first_and_last_address, ("VARCHAR", "INTEGER"), "VARCHAR"),
 )
 
 
@@ -235,8 +238,8 @@ class IpLookup(UnorderedOutputOperator):
 
     def render(self, input_sql: str, input_columns: list[str]) -> str:
         """Render the plugin as SQL that joins each row with the networks that contain its address."""
-        known = find_readable_table_columns()
-        own = self._list_lookup_columns()
+        known = find_columns_of_readable_tables()
+        own = self._list_columns_of_lookup_table()
         for names, wanted in ((input_columns, self.source_key), (own, self.lookup_key)):
             check_column_exists(wanted, names)
         for name in self.extra_keys:
@@ -276,11 +279,11 @@ class IpLookup(UnorderedOutputOperator):
         """Return a copy of the plugin with ``substitute`` applied to the expressions of the table's query."""
         return dataclasses.replace(self, lookup=replace_query_expressions(self.lookup, substitute))
 
-    def _list_lookup_columns(self) -> list[str]:
-        return schema.output_columns(self.lookup, find_readable_table_columns())
+    def _list_columns_of_lookup_table(self) -> list[str]:
+        return schema.output_columns(self.lookup, find_columns_of_readable_tables())
 
     def _list_added_columns(self) -> list[str]:
-        return [name for name in self._list_lookup_columns() if name not in self.extra_keys]
+        return [name for name in self._list_columns_of_lookup_table() if name not in self.extra_keys]
 
 
 def _build_lookup_parser(version: int) -> Plugin:

@@ -48,27 +48,29 @@ def _patch_render_expr(library_function: Callable[[ir.Expr], str]) -> Callable[[
 def _render_comparison(library_function: Callable[[ir.Expr], str], node: ir.BinaryOp) -> str:
     operands = [render_expression(node.left), render_expression(node.right)]
     if not any(_TEST in sql for sql in operands):
-        return _add_test_to_comparison(node, library_function(node), operands)
+        return _add_nan_test_to_comparison(node, library_function(node), operands)
 
     def compare(left: str, right: str) -> str:
         bound = dataclasses.replace(node, left=ir.RenderedAggregate(left), right=ir.RenderedAggregate(right))
-        return _add_test_to_comparison(node, library_function(bound), [left, right])
+        return _add_nan_test_to_comparison(node, library_function(bound), [left, right])
 
     # The macro repeats its argument, so nested comparisons would multiply the size of the bound SQL at each level.
     return render_with_arguments_evaluated_once(operands, compare)
 
 
-def _add_test_to_comparison(node: ir.BinaryOp, comparison: str, operands: Sequence[str]) -> str:
+def _add_nan_test_to_comparison(node: ir.BinaryOp, comparison: str, operands: Sequence[str]) -> str:
     left, right = operands
     greater, other, expr = (right, left, node.left) if node.op in _RIGHT_IS_GREATER else (left, right, node.right)
     if node.op in _EQUALITIES:
-        return _add_test(comparison, f"{_TEST}({greater})", negated=node.op != "==")
+        return _join_comparison_and_nan_test(comparison, f"{_TEST}({greater})", negated=node.op != "==")
     # A comparison of NaN with null is null.
     is_constant = isinstance(expr, ir.Literal | ir.Parameter)
-    return _add_test(comparison, f"{_TEST}({greater})" if is_constant else f"({_TEST}({greater}) OR {other} IS NULL)")
+    return _join_comparison_and_nan_test(
+        comparison, f"{_TEST}({greater})" if is_constant else f"({_TEST}({greater}) OR {other} IS NULL)"
+    )
 
 
-def _add_test(comparison: str, test: str, *, negated: bool = False) -> str:
+def _join_comparison_and_nan_test(comparison: str, test: str, *, negated: bool = False) -> str:
     """Return SQL of a comparison that is false (``negated``: true) if ``test`` is false, because an operand is NaN."""
     return f"({comparison} OR NOT {test})" if negated else f"({comparison} AND {test})"
 
@@ -92,7 +94,7 @@ def _patch_render_in_list(library_function: Callable[[ir.InList], str]) -> Calla
         sql = library_function(node)
         if not _can_be_nan(node.value) or (node.subquery is None and not any(map(_can_be_nan, node.items))):
             return sql
-        return _add_test(sql, f"{_TEST}({render_expression(node.value)})", negated=node.negated)
+        return _join_comparison_and_nan_test(sql, f"{_TEST}({render_expression(node.value)})", negated=node.negated)
 
     return render_in_list
 
@@ -103,7 +105,7 @@ def _patch_render_between(library_function: Callable[[ir.Between], str]) -> Call
         # Only the upper bound needs a test, because NaN is the greatest value of SQL.
         if not _can_be_nan(node.high):
             return sql
-        return _add_test(sql, f"{_TEST}({render_expression(node.high)})", negated=node.negated)
+        return _join_comparison_and_nan_test(sql, f"{_TEST}({render_expression(node.high)})", negated=node.negated)
 
     return render_between
 

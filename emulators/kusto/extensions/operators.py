@@ -16,7 +16,7 @@ from typing import Any
 
 from duckdb_kql import ir, lower, translate
 
-from emulators.kusto.decimals import FRACTION_DIGITS, format_decimal, is_representable
+from emulators.kusto.decimals import FRACTION_DIGITS, format_decimal, is_representable_in_duckdb
 from emulators.kusto.errors import QueryError, semantic_error, syntax_error, unsupported_error
 from emulators.kusto.extensions.known_types import infer_type
 from emulators.kusto.extensions.library import reader, replace_attribute, writer
@@ -56,13 +56,13 @@ def _divide_decimals(dividend: str | None, divisor: str | None) -> str | None:
     return format(quotient.quantize(_DECIMAL_STEP, decimal.ROUND_HALF_UP, _DECIMAL_CONTEXT), "f")
 
 
-def _format_decimal_text(text: str | None) -> str | None:
+def _normalize_decimal_text(text: str | None) -> str | None:
     return None if text is None else format_decimal(decimal.Decimal(text))
 
 
 functions: tuple[PythonFunction, ...] = (
     PythonFunction("kql_decimal_divided", _divide_decimals, ("VARCHAR", "VARCHAR"), "VARCHAR"),
-    PythonFunction("kql_decimal_text", _format_decimal_text, ("VARCHAR",), "VARCHAR"),
+    PythonFunction("kql_decimal_text", _normalize_decimal_text, ("VARCHAR",), "VARCHAR"),
 )
 
 
@@ -71,12 +71,12 @@ def _patch_convert_expression(library_function: Callable[[Any], ir.Expr]) -> Cal
         inner = reader.collapse(node)
         if get_rule_name(inner) != "DecimalLiteralExpression":
             return library_function(node)
-        return _parse_decimal(inner)
+        return _convert_decimal_literal(inner)
 
     return convert_expression
 
 
-def _parse_decimal(node: Any) -> ir.Expr:
+def _convert_decimal_literal(node: Any) -> ir.Expr:
     text = node.getText().partition("(")[2].rpartition(")")[0].strip()
     if text.lower() in ("null", ""):
         return ir.FunctionCall("todecimal", (ir.Literal(None, "string"),))
@@ -84,7 +84,7 @@ def _parse_decimal(node: Any) -> ir.Expr:
         value = decimal.Decimal(text)
     except decimal.InvalidOperation:
         raise syntax_error(f"'{text[:60]}' is not a decimal", get_source_position(node)) from None
-    if not value.is_finite() or not is_representable(value):
+    if not value.is_finite() or not is_representable_in_duckdb(value):
         raise unsupported_error(
             "decimals with more than nine digits after the point or 29 digits before it",
             position=get_source_position(node),
@@ -191,8 +191,8 @@ def _render_comparison(library_function: Callable[[ir.Expr], str], node: ir.Bina
     kinds = infer_type(node.left), infer_type(node.right)
     if None not in kinds:
         _check_operand_types(node.op, str(kinds[0]), str(kinds[1]))
-        return library_function(_convert_dynamic_operand(node, kinds))
-    sql = library_function(_convert_dynamic_operand(node, kinds))
+        return library_function(_convert_dynamic_operand_to_number(node, kinds))
+    sql = library_function(_convert_dynamic_operand_to_number(node, kinds))
     for known, unknown in ((0, 1), (1, 0)):
         expr = (node.left, node.right)[unknown]
         if isinstance(expr, ir.ColumnRef):
@@ -231,7 +231,7 @@ def _build_incomparable_types_error(left_type: str, right_type: str) -> QueryErr
     )
 
 
-def _convert_dynamic_operand(node: ir.BinaryOp, kinds: tuple[str | None, str | None]) -> ir.BinaryOp:
+def _convert_dynamic_operand_to_number(node: ir.BinaryOp, kinds: tuple[str | None, str | None]) -> ir.BinaryOp:
     """Return a comparison in which a dynamic operand is converted to a number, if the other operand is a number."""
     left, right = kinds
     if left == "dynamic" and right in _NUMBERS:

@@ -48,10 +48,10 @@ class KeyValueReader:
     escapes: str
     greedy: bool
 
-    def read_first_values(self) -> dict[str, str]:
+    def read_first_value_of_each_key(self) -> dict[str, str]:
         """Read the string and return the first value of each key."""
         found: dict[str, str] = {}
-        for key, value in self._iterate_delimited_pairs() if self.pair else self._iterate_word_pairs():
+        for key, value in self._iterate_delimited_pairs() if self.pair else self._iterate_pairs_without_delimiters():
             if key in self.keys and key not in found:
                 found[key] = value
         return found
@@ -59,21 +59,25 @@ class KeyValueReader:
     def _iterate_delimited_pairs(self) -> Iterator[tuple[str, str]]:
         position = 0
         while position < len(self.text):
-            key, end = self._read_key_or_value(position, (self.value, self.pair))
+            key, end = self._read_key_or_value_and_end(position, (self.value, self.pair))
             if not self.text.startswith(self.value, end):
                 position = max(end + len(self.pair), position + 1)
                 continue
             start = end + len(self.value)
-            value, end = self._read_greedy_value(start) if self.greedy else self._read_key_or_value(start, (self.pair,))
+            value, end = (
+                self._read_greedy_value_and_end(start)
+                if self.greedy
+                else self._read_key_or_value_and_end(start, (self.pair,))
+            )
             yield key, value
             position = max(end + len(self.pair), start)
 
-    def _read_key_or_value(self, position: int, delimiters: Sequence[str]) -> tuple[str, int]:
+    def _read_key_or_value_and_end(self, position: int, delimiters: Sequence[str]) -> tuple[str, int]:
         """Read a key or a value at a position; return it and the index of the delimiter after it."""
         start = position
         while start < len(self.text) and self.text[start].isspace() and not self._is_delimiter_at(start, delimiters):
             start += 1
-        quoted = self._read_quoted_text(start)
+        quoted = self._find_quoted_text_and_end(start)
         end = start if quoted is None else quoted[1]
         limits = [index for each in delimiters if (index := self.text.find(each, end)) >= 0]
         limit = min(limits, default=len(self.text))
@@ -82,7 +86,7 @@ class KeyValueReader:
     def _is_delimiter_at(self, position: int, delimiters: Sequence[str]) -> bool:
         return any(self.text.startswith(each, position) for each in delimiters)
 
-    def _read_quoted_text(self, position: int) -> tuple[str, int] | None:
+    def _find_quoted_text_and_end(self, position: int) -> tuple[str, int] | None:
         """Return the quoted text at a position and the index after its closing quote; None if no quote is there."""
         close = self.quotes.get(self.text[position : position + 1])
         if close is None:
@@ -95,19 +99,19 @@ class KeyValueReader:
             index += 1
         return "".join(parts), index + 1
 
-    def _read_greedy_value(self, start: int) -> tuple[str, int]:
-        quoted = self._read_quoted_text(start)
+    def _read_greedy_value_and_end(self, start: int) -> tuple[str, int]:
+        quoted = self._find_quoted_text_and_end(start)
         if quoted is not None:
             return quoted
         ends = [index for key in self.keys if (index := self.text.find(f"{self.pair}{key}{self.value}", start)) >= 0]
         end = min(ends, default=len(self.text))
         return self.text[start:end].strip(), end
 
-    def _iterate_word_pairs(self) -> Iterator[tuple[str, str]]:
+    def _iterate_pairs_without_delimiters(self) -> Iterator[tuple[str, str]]:
         position = 0
         key: str | None = None
         while position < len(self.text):
-            quoted = self._read_quoted_text(position)
+            quoted = self._find_quoted_text_and_end(position)
             word = _WORD.match(self.text, position)
             if quoted is None and word is None:
                 position += 1
@@ -125,7 +129,7 @@ def read_key_values(text: str | None, options: str) -> str | None:
     if text is None:
         return None
     parsed: dict[str, Any] = orjson.loads(options)
-    return orjson.dumps(KeyValueReader(text=text, **parsed).read_first_values()).decode()
+    return orjson.dumps(KeyValueReader(text=text, **parsed).read_first_value_of_each_key()).decode()
 
 
 SUPPORTED: tuple[str, ...] = ("parse-kv",)
@@ -177,7 +181,7 @@ class ParseKv(PipelineOperator):
             else translate.quote_ident(name)
             for name in self.infer_columns(input_columns)
         )
-        return f"SELECT {chosen} FROM (SELECT *, {self._render_pairs()} AS {pairs} FROM {input_sql})"  # noqa: S608  quoted, rendered
+        return f"SELECT {chosen} FROM (SELECT *, {self._render_key_value_pairs()} AS {pairs} FROM {input_sql})"  # noqa: S608  quoted, rendered
 
     def infer_columns(self, input_columns: list[str]) -> list[str]:
         """Return the columns of the input, and one column for each key."""
@@ -187,7 +191,7 @@ class ParseKv(PipelineOperator):
         """Return a copy of the operator with ``substitute`` applied to the expression of the string."""
         return dataclasses.replace(self, text=substitute(self.text))
 
-    def _render_pairs(self) -> str:
+    def _render_key_value_pairs(self) -> str:
         text = render_text_argument(self.text)
         if self.options:
             found = f"from_json(kql_key_values({text}, {quote_text(self.options)}), '\"MAP(VARCHAR,VARCHAR)\"')"

@@ -19,9 +19,9 @@ from emulators.kusto.extensions.sql import quote_name, render_expression
 from emulators.kusto.extensions.tree import iterate_nodes
 from emulators.kusto.extensions.windows import (
     WindowedOperator,
+    add_names_to_computed_columns,
     find_window_function,
     is_window_call,
-    name_computed_columns,
 )
 
 macros: tuple[str, ...] = ()
@@ -70,7 +70,7 @@ class PartitionedWindows(WindowedOperator):
 
         return str(
             translate.render_operator(
-                replace_calls(name_computed_columns(self.operator, input_columns)), input_sql, input_columns
+                replace_calls(add_names_to_computed_columns(self.operator, input_columns)), input_sql, input_columns
             )
         )
 
@@ -151,7 +151,7 @@ def _count_restarting_sort_keys(call: ir.FunctionCall, columns: Sequence[str]) -
     if call.name.lower() not in _FUNCTIONS or len(call.args) != 2:  # noqa: PLR2004  value and restart
         return None
     value, restart = call.args
-    restarting = _find_restarting_columns(restart)
+    restarting = _find_columns_that_cause_restart(restart)
     if restarting is None or restarting != set(columns[: len(restarting)]):
         return None
     if call.name.lower() in _RANKS:
@@ -160,12 +160,12 @@ def _count_restarting_sort_keys(call: ir.FunctionCall, columns: Sequence[str]) -
     return len(restarting) if _contains_only_columns_and_literals(value) else None
 
 
-def _find_restarting_columns(restart: ir.Expr) -> set[str] | None:
+def _find_columns_that_cause_restart(restart: ir.Expr) -> set[str] | None:
     """Return the columns in a condition such as ``a != prev(a) or b != prev(b)``; None for any other condition."""
     if not isinstance(restart, ir.BinaryOp):
         return None
     if restart.op == "or":
-        left, right = _find_restarting_columns(restart.left), _find_restarting_columns(restart.right)
+        left, right = _find_columns_that_cause_restart(restart.left), _find_columns_that_cause_restart(restart.right)
         return None if left is None or right is None else left | right
     for column, previous in ((restart.left, restart.right), (restart.right, restart.left)):
         if restart.op == "!=" and isinstance(column, ir.ColumnRef) and previous == ir.FunctionCall("prev", (column,)):

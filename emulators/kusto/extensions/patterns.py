@@ -187,13 +187,16 @@ class RowPatterns(UnorderedOutputOperator):
 
     def render(self, input_sql: str, input_columns: list[str]) -> str:
         """Render the plugin as SQL that yields the patterns, best pattern first."""
-        names, p = self._list_dimensions(input_columns), choose_unused_prefix(input_columns)
-        listed, count = self._render_encoded_row_lists(input_sql, input_columns, names, p)
+        names, p = self._list_pattern_columns(input_columns), choose_unused_prefix(input_columns)
+        listed, count = self._render_row_lists_and_count_row_sets(input_sql, input_columns, names, p)
         arguments = [f"{p}f", *(f"{p}w{index}" for index in range(count)), str(len(names))]
         arguments += [repr(value) for name, value in self.options if name != "NumSeeds"]
         found = f"(SELECT *, {_FUNCTIONS[self.plugin].render_call(*arguments)} AS {p}q FROM {listed})"  # noqa: S608
         numbered = f"(SELECT *, unnest(range(len({p}q.counts0))) AS {p}k FROM {found})"  # noqa: S608
-        result = [f"{p}k", *self._render_measures(p, [f"{p}q.counts{index}[{p}k + 1]" for index in range(count)])]
+        result = [
+            f"{p}k",
+            *self._render_count_and_percent_columns(p, [f"{p}q.counts{index}[{p}k + 1]" for index in range(count)]),
+        ]
         result += [
             self._render_pattern_value(f"{p}q.patterns[{p}k * {len(names)} + {index + 1}]", f"{p}v{index}")
             for index in range(len(names))
@@ -203,7 +206,7 @@ class RowPatterns(UnorderedOutputOperator):
         )
         return f"SELECT {chosen} FROM {numbered} ORDER BY {p}k"  # noqa: S608
 
-    def _render_encoded_row_lists(
+    def _render_row_lists_and_count_row_sets(
         self, input_sql: str, input_columns: list[str], names: list[str], prefix: str
     ) -> tuple[str, int]:
         """Return SQL that collects the rows in lists, and the number of row sets: 2 for ``diffpatterns``, else 1.
@@ -215,9 +218,11 @@ class RowPatterns(UnorderedOutputOperator):
                 f"evaluate {self.plugin}() requires a column other than the split column and the weight column"
             )
         quoted = list(map(quote_name, names))
-        weights = self._render_weights(input_columns)
+        weights = self._render_row_weights(input_columns)
         sums = [f"CAST(sum({weight}) AS DOUBLE) AS {prefix}n{index}" for index, weight in enumerate(weights)]
-        where = f" WHERE {self._render_set_condition(0)} OR {self._render_set_condition(1)}" if self.split else ""
+        where = (
+            f" WHERE {self._render_row_set_condition(0)} OR {self._render_row_set_condition(1)}" if self.split else ""
+        )
         rows = f"(SELECT {', '.join([*quoted, *sums])} FROM {input_sql}{where} GROUP BY {', '.join(quoted)})"  # noqa: S608
         ranks = [
             f"CASE WHEN {name} IS NULL THEN 0 ELSE dense_rank() OVER (ORDER BY {name} NULLS LAST) END AS "
@@ -242,30 +247,30 @@ class RowPatterns(UnorderedOutputOperator):
         measures = ["SegmentId", "Count", "Percent"]
         if self.split:
             measures = ["SegmentId", "CountA", "CountB", "PercentA", "PercentB", "PercentDiffAB"]
-        return [*measures, *self._list_dimensions(input_columns)]
+        return [*measures, *self._list_pattern_columns(input_columns)]
 
     def replace_expressions(self, substitute: Substitute) -> "RowPatterns":
         """Return a copy of the plugin with ``substitute`` applied to the values that define the two sets."""
         column, *values = self.split or (ir.Literal("", "string"),)
         return dataclasses.replace(self, split=(column, *map(substitute, values))) if self.split else self
 
-    def _list_dimensions(self, input_columns: Sequence[str]) -> list[str]:
+    def _list_pattern_columns(self, input_columns: Sequence[str]) -> list[str]:
         split = self.split[0].name if self.split and isinstance(self.split[0], ir.ColumnRef) else None
         return [name for name in input_columns if name not in (self.weight, split)]
 
-    def _render_weights(self, input_columns: Sequence[str]) -> list[str]:
+    def _render_row_weights(self, input_columns: Sequence[str]) -> list[str]:
         if self.weight is not None:
             check_column_exists(self.weight, input_columns)
         weight = "1" if self.weight is None else quote_name(self.weight)
         if not self.split:
             return [weight]
-        return [f"CASE WHEN {self._render_set_condition(index)} THEN {weight} ELSE 0 END" for index in range(2)]
+        return [f"CASE WHEN {self._render_row_set_condition(index)} THEN {weight} ELSE 0 END" for index in range(2)]
 
-    def _render_set_condition(self, index: int) -> str:
+    def _render_row_set_condition(self, index: int) -> str:
         column = translate.render_kql_tostring(self.split[0])
         return f"({column} = {render_expression(self.split[index + 1])})"
 
-    def _render_measures(self, prefix: str, counts: Sequence[str]) -> list[str]:
+    def _render_count_and_percent_columns(self, prefix: str, counts: Sequence[str]) -> list[str]:
         whole = [f"CAST(round({count}) AS BIGINT)" for count in counts]
         if not self.split:
             return [*whole, f"round({counts[0]} * 100 / {prefix}t0, 1)"]

@@ -81,7 +81,7 @@ def get_table_names() -> list[str]:
     return sorted(_TABLES.get())
 
 
-def find_readable_table_columns() -> dict[str, list[str]] | None:
+def find_columns_of_readable_tables() -> dict[str, list[str]] | None:
     """Return the columns of each table that the current operator can read; None if the tables are unknown.
 
     The current operator is the one whose columns the translator library infers, or whose SQL the library renders.
@@ -104,7 +104,7 @@ def add_operator(grammar_rule: str, lowering: Lowering) -> None:
     _LOWERINGS[grammar_rule] = lowering
 
 
-def get_operator_node(node: Any) -> Any:
+def unwrap_operator_node(node: Any) -> Any:
     """Return the parse tree node of a query operator.
 
     Args:
@@ -128,7 +128,7 @@ def install_extension() -> None:
 
 def _patch_convert_operator(library_function: Callable[[Any], Any]) -> Callable[[Any], Any]:
     def convert_operator(node: Any) -> Any:
-        inner = get_operator_node(node)
+        inner = unwrap_operator_node(node)
         lowering = _LOWERINGS.get(reader.cls(inner))
         lowered = None if lowering is None else lowering(inner)
         return library_function(node) if lowered is None else lowered

@@ -68,7 +68,7 @@ def _parse_evaluate(node: Any) -> ir.Operator | list[ir.Operator]:
     return plugin(node, get_child_rules(calls[0])[1:], clauses[0] if clauses else None)
 
 
-def read_output_schema(clause: Any) -> tuple[Schema | None, bool]:
+def read_output_schema_and_wildcard(clause: Any) -> tuple[Schema | None, bool]:
     """Parse an output schema such as ``: (*, a:long)``.
 
     Return the declared columns (None without a schema), and whether the schema also includes the input columns (``*``).
@@ -176,14 +176,14 @@ class BagUnpack(UnorderedOutputOperator, DataDependentOperator):
     def render(self, input_sql: str, input_columns: list[str]) -> str:
         """Render the operator as SQL that yields the input rows with the properties as columns."""
         check_column_exists(self.column, input_columns)
-        properties = self._infer_property_types(input_columns)
+        properties = self._map_columns_to_property_and_type(input_columns)
         names = self.infer_columns(input_columns)
         if names == [PLACEHOLDER_COLUMN] and not properties:
             return f"SELECT '' AS {quote_name(PLACEHOLDER_COLUMN)} FROM {input_sql}"  # noqa: S608  a quoted name
         chosen = [
             f"{self._render_value(*properties[name])} AS {quote_name(name)}"
             if name in properties
-            and (self.conflict != "keep_source" or name not in self._list_source_columns(input_columns))
+            and (self.conflict != "keep_source" or name not in self._list_columns_except_unpacked_one(input_columns))
             else quote_name(name)
             for name in names
         ]
@@ -191,7 +191,10 @@ class BagUnpack(UnorderedOutputOperator, DataDependentOperator):
 
     def infer_columns(self, input_columns: list[str]) -> list[str]:
         """Return the columns of the input without the unpacked column, and one column for each property."""
-        sources, properties = self._list_source_columns(input_columns), self._infer_property_types(input_columns)
+        sources, properties = (
+            self._list_columns_except_unpacked_one(input_columns),
+            self._map_columns_to_property_and_type(input_columns),
+        )
         if self.schema is not None and not self.star:
             return [name for name, _ in self.schema]
         both = [name for name in properties if name in sources]
@@ -201,16 +204,16 @@ class BagUnpack(UnorderedOutputOperator, DataDependentOperator):
             sources = [name for name in sources if name not in both]
         return [*sources, *(name for name in properties if name not in sources)] or [PLACEHOLDER_COLUMN]
 
-    def _list_source_columns(self, input_columns: list[str]) -> list[str]:
+    def _list_columns_except_unpacked_one(self, input_columns: list[str]) -> list[str]:
         return [name for name in input_columns if name != self.column]
 
-    def _infer_property_types(self, input_columns: list[str]) -> dict[str, tuple[str, str]]:
+    def _map_columns_to_property_and_type(self, input_columns: list[str]) -> dict[str, tuple[str, str]]:
         """Return the property and the Kusto type of each new column, by name."""
         if self.schema is not None:
             return {name: (name[len(self.prefix) :], kind) for name, kind in self.schema}
         found = {to_column_name(row[0]): row[1] for row in self.discovery_rows if row[0] not in self.ignored}
         prefixed = {f"{self.prefix}{name}": name for name in found}
-        names = map_values_to_column_names(prefixed, self._list_source_columns(input_columns))
+        names = map_values_to_column_names(prefixed, self._list_columns_except_unpacked_one(input_columns))
         return {names[text]: (name, _infer_property_type(found[name])) for text, name in prefixed.items()}
 
     def _render_value(self, name: str, kind: str) -> str:
@@ -250,7 +253,7 @@ def _parse_bag_unpack(node: Any, arguments: Sequence[Any], clause: Any) -> ir.Op
     if conflict not in _CONFLICTS:
         raise semantic_error(f"evaluate bag_unpack(): columnsConflict must be one of {', '.join(_CONFLICTS)}")
     ignored = _parse_ignored_properties(read_text_argument(values.get("ignoredProperties"), "") or "[]")
-    schema, star = read_output_schema(clause)
+    schema, star = read_output_schema_and_wildcard(clause)
     prefix = read_text_argument(values.get("OutputColumnPrefix"), "")
     return BagUnpack(node.start.start, column.name, prefix, conflict, ignored, schema, star)
 
@@ -271,7 +274,7 @@ _MOST_ESTIMATED_SETS = 6
 """Maximum number of sets whose intersections are estimated, as the effort doubles with each set."""
 
 
-def _count_intersections(sets: list[str | None] | None) -> list[int] | None:
+def _count_values_shared_by_first_sets(sets: list[str | None] | None) -> list[int] | None:
     """Return, for n from 1 to the number of sets, how many values the first n sets share; None if a set is missing."""
     if sets is None or any(each is None for each in sets):
         return None
@@ -286,10 +289,10 @@ def _count_intersections(sets: list[str | None] | None) -> list[int] | None:
             "engine",
         )
     texts = [each for each in sets if each is not None]
-    return [_estimate_intersection(texts[: count + 1]) for count in range(len(texts))]
+    return [_estimate_intersection_size(texts[: count + 1]) for count in range(len(texts))]
 
 
-def _merge_hash_sets(sets: Sequence[str]) -> Any:
+def _merge_and_parse_hash_sets(sets: Sequence[str]) -> Any:
     from emulators.kusto.series.sketches import merge_hash_sets  # noqa: PLC0415  translator processes load no NumPy
 
     merged = merge_hash_sets(sets)
@@ -297,17 +300,17 @@ def _merge_hash_sets(sets: Sequence[str]) -> Any:
     return orjson.loads(merged)
 
 
-def _estimate_intersection(sets: Sequence[str]) -> int:
+def _estimate_intersection_size(sets: Sequence[str]) -> int:
     """Estimate the number of values that all sets share, by the inclusion-exclusion principle."""
     total = 0
     for size in range(1, len(sets) + 1):
         for chosen in itertools.combinations(sets, size):
-            total += (-1) ** (size + 1) * estimate_distinct_count(_merge_hash_sets(chosen))
+            total += (-1) ** (size + 1) * estimate_distinct_count(_merge_and_parse_hash_sets(chosen))
     return max(0, total)
 
 
 functions: tuple[PythonFunction, ...] = (
-    PythonFunction("kql_intersections", _count_intersections, ("VARCHAR[]",), "BIGINT[]"),
+    PythonFunction("kql_intersections", _count_values_shared_by_first_sets, ("VARCHAR[]",), "BIGINT[]"),
 )
 
 

@@ -43,7 +43,7 @@ _OTHERS = (
 )
 
 
-def _build_overloaded_macro(name: str, real_result: str, other_result: str) -> str:
+def _build_macro_overloaded_for_reals(name: str, real_result: str, other_result: str) -> str:
     """Return SQL that creates an overloaded DuckDB macro: one overload for reals, one for all other types."""
     others = ", ".join(f"(a {kind}) AS {other_result}" for kind in _OTHERS)
     return f"CREATE OR REPLACE MACRO {name}(a DOUBLE) AS {real_result}, {others}"
@@ -193,15 +193,15 @@ _MAX_PERCENTILES = 64
 
 macros: tuple[str, ...] = (
     # NaN becomes -inf, and -inf becomes the smallest finite value.
-    _build_overloaded_macro(
+    _build_macro_overloaded_for_reals(
         "kql_ranked", f"CASE WHEN isnan(a) THEN {_LOWEST} WHEN a = {_LOWEST} THEN {_NEXT} ELSE a END", "a"
     ),
-    _build_overloaded_macro(
+    _build_macro_overloaded_for_reals(
         "kql_no_nan", f"CASE WHEN isnan(a) THEN {_NAN.format('a percentile or arg_min()')} ELSE a END", "a"
     ),
     # In SQL NaN is the largest value; the negated minimum of the negated values ignores it.
-    _build_overloaded_macro("kql_max", "-min(-a)", "max(a)"),
-    _build_overloaded_macro(
+    _build_macro_overloaded_for_reals("kql_max", "-min(-a)", "max(a)"),
+    _build_macro_overloaded_for_reals(
         "kql_min", f"CASE WHEN isnan(max(a)) THEN {_NAN.format('min()')} ELSE min(a) END", "min(a)"
     ),
     # A percentile of int is long.
@@ -263,7 +263,7 @@ def _render_aggregate_columns(
     else:
         _reject_name_list(aggregate)
         return None
-    return _rename_columns(aggregate, columns)
+    return _apply_assigned_column_names(aggregate, columns)
 
 
 def _reject_name_list(aggregate: ir.NamedExpr) -> None:
@@ -273,7 +273,7 @@ def _reject_name_list(aggregate: ir.NamedExpr) -> None:
         )
 
 
-def _rename_columns(aggregate: ir.NamedExpr, columns: Columns) -> Columns:
+def _apply_assigned_column_names(aggregate: ir.NamedExpr, columns: Columns) -> Columns:
     names: Sequence[str] = (
         aggregate.names if isinstance(aggregate, NameListExpr) else ([aggregate.name] if aggregate.name else [])
     )

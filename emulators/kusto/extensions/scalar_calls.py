@@ -77,7 +77,7 @@ def build_python_functions(calls: Iterable[ScalarCall]) -> tuple[PythonFunction,
     return tuple(
         PythonFunction(
             call.sql_name,
-            _build_row_function(call),
+            _build_function_that_parses_arguments(call),
             tuple("VARCHAR[]" if kind == "*" else _SQL_TYPES[kind] for kind in call.list_argument_kinds()),
             _SQL_TYPES[call.result],
         )
@@ -95,7 +95,7 @@ def install_scalar_calls(calls: Iterable[ScalarCall]) -> None:
         add_custom_function(call.name, arities, functools.partial(_render_call, call))
 
 
-def _build_row_function(call: ScalarCall) -> Callable[..., Any]:
+def _build_function_that_parses_arguments(call: ScalarCall) -> Callable[..., Any]:
     kinds = call.list_argument_kinds()
     required = call.count_required_arguments()
 

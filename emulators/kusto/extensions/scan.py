@@ -65,12 +65,12 @@ class ScanOperator(SerializedInputOperator):
         for name in assigned:
             hidden = f"{name}{_HIDDEN}"
             steps = tuple(_assign_hidden_column(step, name, hidden, [each.name for each in steps]) for step in steps)
-            declared = (*declared, DeclaredColumn(hidden, _require_column_type(name), None))
+            declared = (*declared, DeclaredColumn(hidden, _require_sql_type_of_column(name), None))
         added = [each.name for each in declared] + ([self.match_id] if self.match_id else [])
         self.infer_columns(input_columns)
         machine = SingleStepScanSql if len(steps) == 1 and not steps[0].only_last else ScanSql
         sql = machine(declared, steps, input_columns, added).render(input_sql, self.partition)
-        return sql if not assigned else _render_assigned_columns(sql, assigned)
+        return sql if not assigned else _render_columns_replaced_by_hidden(sql, assigned)
 
     def _list_assigned_input_columns(self, input_columns: list[str]) -> list[str]:
         """Return the input columns to which a step assigns values.
@@ -142,7 +142,7 @@ def _rename_references(node: Any, name: str, hidden_name: str, steps: frozenset[
     )
 
 
-def _require_column_type(name: str) -> str:
+def _require_sql_type_of_column(name: str) -> str:
     kind = infer_type(ir.ColumnRef(name))
     if kind not in SQL_TYPES:
         raise unsupported_error(
@@ -152,7 +152,7 @@ def _require_column_type(name: str) -> str:
     return SQL_TYPES[kind]
 
 
-def _render_assigned_columns(sql: str, assigned: Sequence[str]) -> str:
+def _render_columns_replaced_by_hidden(sql: str, assigned: Sequence[str]) -> str:
     hidden = {name: quote_name(f"{name}{_HIDDEN}") for name in assigned}
     replaced = ", ".join(f"{hidden[name]} AS {quote_name(name)}" for name in assigned)
     return f"SELECT * EXCLUDE ({', '.join(hidden.values())}) REPLACE ({replaced}) FROM ({sql})"  # noqa: S608  quoted names
@@ -240,7 +240,7 @@ class RollingPercentile(UnorderedOutputOperator):
         self.timeline.check_columns(input_columns)
         p = choose_unused_prefix([*input_columns, *self.infer_columns(input_columns)])
         (size,), (time,) = self.timeline.render_constants(), self.timeline.columns
-        dimensions = self.timeline.render_dimensions()
+        dimensions = self.timeline.render_dimension_columns()
         bins = f"CAST({render_expression(self.bins)} AS BIGINT)"
         number = self.timeline.render_window_number("0", size)
         rows = f"(SELECT *, {number} AS {p}w FROM {input_sql})"  # noqa: S608  generated names, rendered expressions

@@ -137,12 +137,12 @@ class ScanSql:
             whens = f"WHEN {moved} THEN 1 {whens}"
         turn_rows = f"(SELECT *, CASE {whens} END AS {p}c FROM {turn_rows})"  # noqa: S608
         values = ", ".join(
-            f"{self._render_assigned_value(index, each)} AS {self._get_new_value_name(each.name)}"
+            f"{self._render_assigned_value(index, each)} AS {self._get_assigned_value_column_name(each.name)}"
             for each in self._declared.values()
         )
         turn_rows = f"(SELECT *{', ' if values else ''}{values} FROM {turn_rows})"  # noqa: S608
         replaced = ", ".join(f"{sql} AS {name}" for name, sql in self._render_state_changes(index).items())
-        dropped = ", ".join([f"{p}c", *map(self._get_new_value_name, self._declared)])
+        dropped = ", ".join([f"{p}c", *map(self._get_assigned_value_column_name, self._declared)])
         return f"(SELECT * EXCLUDE ({dropped}) REPLACE ({replaced}) FROM {turn_rows})"  # noqa: S608
 
     def _render_assigned_value(self, index: int, declared: DeclaredColumn) -> str:
@@ -167,18 +167,21 @@ class ScanSql:
             for name in self._read[owner]:
                 field = self._get_state_field_name(index, owner, name)
                 when = (
-                    f"{c} > 0 THEN {self._render_stored_value(name)}"
+                    f"{c} > 0 THEN {self._render_value_stored_in_state(name)}"
                     if owner == index
                     else f"{c} = 1 THEN {self._get_state_field_name(before, owner, name)}"
                 )
                 changes[field] = f"CASE WHEN {when} ELSE {field} END"
                 if owner < index:
                     cleared = self._get_state_field_name(before, owner, name)
-                    changes[cleared] = f"CASE WHEN {c} = 1 THEN {self._render_initial_value(name)} ELSE {cleared} END"
+                    changes[cleared] = (
+                        f"CASE WHEN {c} = 1 THEN {self._render_value_before_first_match(name)} ELSE {cleared} END"
+                    )
         if self._steps[index].has_output:
             number = f"CASE WHEN {c} = 1 THEN {p}q{before} ELSE {p}q{index} END" if index else changes[f"{p}q0"]
             values = [
-                f"'v{position}': {self._get_new_value_name(name)}" for position, name in enumerate(self._declared)
+                f"'v{position}': {self._get_assigned_value_column_name(name)}"
+                for position, name in enumerate(self._declared)
             ]
             values.append(f"'q': {number}")
             if self._has_last:
@@ -196,7 +199,7 @@ class ScanSql:
             fields += [(f"{p}a{index}", "false"), (f"{p}q{index}", "CAST(-1 AS BIGINT)")]
             for owner in range(index + 1):
                 fields += [
-                    (self._get_state_field_name(index, owner, name), self._render_initial_value(name))
+                    (self._get_state_field_name(index, owner, name), self._render_value_before_first_match(name))
                     for name in self._read[owner]
                 ]
         struct = "".join(f"v{position} {each.sql_type}, " for position, each in enumerate(self._declared.values()))
@@ -205,11 +208,11 @@ class ScanSql:
 
     def _render_expression_for_state(self, expr: ir.Expr, state: int) -> str:
         """Return SQL for an expression in which references like ``step.column`` read the state of step ``state``."""
-        return render_expression(self._replace_references(expr, state))
+        return render_expression(self._replace_column_references(expr, state))
 
-    def _replace_references(self, node: Any, state: int) -> Any:
+    def _replace_column_references(self, node: Any, state: int) -> Any:
         if isinstance(node, tuple):
-            return tuple(self._replace_references(each, state) for each in node)
+            return tuple(self._replace_column_references(each, state) for each in node)
         if isinstance(node, ir.ColumnRef):
             if node.name in self._declared:
                 raise unsupported_error(
@@ -221,19 +224,21 @@ class ScanSql:
             return ir.RenderedAggregate(self._get_input_column_name(node.name))
         if not dataclasses.is_dataclass(node) or isinstance(node, ir.Query | type):
             return node
-        reference = self._parse_step_reference(node)
+        reference = self._find_referenced_step_and_column(node)
         if reference is not None and isinstance(node, ir.PathAccess):
             owner, name = reference
             value = ir.RenderedAggregate(
-                self._get_state_field_name(state, owner, name) if owner <= state else self._render_initial_value(name)
+                self._get_state_field_name(state, owner, name)
+                if owner <= state
+                else self._render_value_before_first_match(name)
             )
-            rest = self._replace_references(node.steps[1:], state)
+            rest = self._replace_column_references(node.steps[1:], state)
             return ir.PathAccess(value, rest) if rest else value
         parts = {field.name: getattr(node, field.name) for field in dataclasses.fields(node)}
-        changed = {name: self._replace_references(part, state) for name, part in parts.items()}
+        changed = {name: self._replace_column_references(part, state) for name, part in parts.items()}
         return dataclasses.replace(node, **changed)
 
-    def _parse_step_reference(self, node: Any) -> tuple[int, str] | None:
+    def _find_referenced_step_and_column(self, node: Any) -> tuple[int, str] | None:
         """Return the step number and the column of an expression ``step.column``; None for any other expression.
 
         If an input column has the same name as a step, the expression refers to the column.
@@ -251,7 +256,7 @@ class ScanSql:
         """Return, for each step, the columns that any expression of the scan reads as ``step.column``."""
         read: list[list[str]] = [[] for _ in self._steps]
         for node in iterate_nodes(self._steps):
-            reference = self._parse_step_reference(node)
+            reference = self._find_referenced_step_and_column(node)
             if reference is not None and reference[1] not in read[reference[0]]:
                 read[reference[0]].append(reference[1])
         return read
@@ -263,21 +268,21 @@ class ScanSql:
             if isinstance(node, ir.ColumnRef) and node.name in self._cols
         }
 
-    def _render_stored_value(self, name: str) -> str:
+    def _render_value_stored_in_state(self, name: str) -> str:
         """Return SQL for the value of a column that a step stores in its state when a row matches the step."""
-        return self._get_input_column_name(name) if name in self._cols else self._get_new_value_name(name)
+        return self._get_input_column_name(name) if name in self._cols else self._get_assigned_value_column_name(name)
 
     def _get_input_column_name(self, name: str) -> str:
         return f"{self._p}i{self._cols.index(name)}"
 
-    def _get_new_value_name(self, name: str) -> str:
+    def _get_assigned_value_column_name(self, name: str) -> str:
         return f"{self._p}v{list(self._declared).index(name)}"
 
     def _get_state_field_name(self, state: int, owner: int, name: str) -> str:
         position = [*self._cols, *self._declared].index(name)
         return f"{self._p}s{state}_{owner}_{position}"
 
-    def _render_initial_value(self, name: str) -> str:
+    def _render_value_before_first_match(self, name: str) -> str:
         declared = self._declared.get(name)
         return (
             self._render_default_value(declared)
@@ -302,10 +307,11 @@ class SingleStepScanSql(ScanSql):
         p = self._p
         state = {self._get_state_field_name(0, 0, name): name for name in self._read[0]}
         nothing = {
-            self._get_new_value_name(each.name): f"CAST(NULL AS {each.sql_type})" for each in self._declared.values()
+            self._get_assigned_value_column_name(each.name): f"CAST(NULL AS {each.sql_type})"
+            for each in self._declared.values()
         }
         initial = _render_column_list(
-            nothing | {field: self._render_initial_value(name) for field, name in state.items()}
+            nothing | {field: self._render_value_before_first_match(name) for field, name in state.items()}
         )
         begun = f", true AS {p}b" if partition.columns else ""
         values = [
@@ -316,12 +322,12 @@ class SingleStepScanSql(ScanSql):
         return (
             f"WITH RECURSIVE {self._render_input_subqueries(input_sql, partition)}, "  # noqa: S608  generated names, rendered expressions
             f"{p}m AS (SELECT {p}r - 1 AS {p}r, false AS {p}h{initial}{begun} FROM {p}d WHERE {p}f UNION ALL "
-            f"{self._render_iteration(state, partition)}) SELECT {result} FROM {p}i AS i "
+            f"{self._render_next_row_query(state, partition)}) SELECT {result} FROM {p}i AS i "
             f"JOIN (SELECT *, CAST(0 AS BIGINT) AS {p}q FROM {p}m) AS e ON e.{p}r = i.{p}r WHERE {shown} "
             f"ORDER BY e.{p}r"
         )
 
-    def _render_iteration(self, state: Mapping[str, str], partition: RowPartition) -> str:
+    def _render_next_row_query(self, state: Mapping[str, str], partition: RowPartition) -> str:
         """Return SQL for one iteration of the recursive query, which processes the next row of every partition."""
         p = self._p
         before = "".join(f", m.{field}" for field in state)
@@ -329,16 +335,16 @@ class SingleStepScanSql(ScanSql):
         matched = f"coalesce({self._render_expression_for_state(self._steps[0].condition, 0)}, false) AS {p}h"
         values = _render_column_list(
             {
-                self._get_new_value_name(each.name): self._render_assigned_value(0, each)
+                self._get_assigned_value_column_name(each.name): self._render_assigned_value(0, each)
                 for each in self._declared.values()
             }
         )
         after = {
-            field: f"CASE WHEN {p}h THEN {self._render_stored_value(name)} ELSE {field} END"
+            field: f"CASE WHEN {p}h THEN {self._render_value_stored_in_state(name)} ELSE {field} END"
             for field, name in state.items()
         }
         begun = ", false" if partition.columns else ""
-        columns = "".join(f", {self._get_new_value_name(each)}" for each in self._declared)
+        columns = "".join(f", {self._get_assigned_value_column_name(each)}" for each in self._declared)
         joined = f"SELECT d.*{before} FROM {p}m AS m JOIN {p}d AS d ON {follows}"  # noqa: S608
         tested = f"SELECT *, {matched}, CASE WHEN {p}h THEN 2 END AS {p}c FROM ({joined})"  # noqa: S608
         return f"SELECT {p}r, {p}h{columns}{_render_column_list(after)}{begun} FROM (SELECT *{values} FROM ({tested}))"  # noqa: S608

@@ -121,13 +121,13 @@ def _patch_convert_pipeline(
         query = library_function(first_node, operator_nodes)
         for index, operator in enumerate(query.operators):
             if isinstance(operator, SearchOperator) and operator.table is None:
-                query.operators[index] = _set_table_name(operator, query.source if index == 0 else None)
+                query.operators[index] = _set_searched_table(operator, query.source if index == 0 else None)
         return query
 
     return convert_pipeline
 
 
-def _set_table_name(search: SearchOperator, source: ir.Source | None) -> SearchOperator:
+def _set_searched_table(search: SearchOperator, source: ir.Source | None) -> SearchOperator:
     if not isinstance(source, ir.TableRef):
         raise unsupported_error("search after another operator", "write search directly after the table")
     return dataclasses.replace(search, table=source.name)

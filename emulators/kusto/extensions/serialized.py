@@ -104,7 +104,7 @@ def _patch_render_query_in_scope(library_function: Callable[..., Any]) -> Callab
         known = dict(_LETS.get({}))
         for name, bound in query.lets:
             if isinstance(bound, ir.Query):
-                known[name] = _infer_query_order(bound, known)
+                known[name] = _infer_row_order_of_query(bound, known)
         token = _LETS.set(known)
         try:
             _check_row_order(query, known)
@@ -118,24 +118,24 @@ def _patch_render_query_in_scope(library_function: Callable[..., Any]) -> Callab
 
 def _check_row_order(query: ir.Query, let_orders: Mapping[str, RowOrder]) -> None:
     """Check that the input rows of each operator that requires serialized rows are serialized."""
-    order = _infer_source_order(query.source, let_orders)
+    order = _infer_row_order_of_source(query.source, let_orders)
     for operator in query.operators:
         check_input_order(operator, order)
         order = infer_output_order(operator, order)
 
 
-def _infer_query_order(query: ir.Query, let_orders: Mapping[str, RowOrder]) -> RowOrder:
+def _infer_row_order_of_query(query: ir.Query, let_orders: Mapping[str, RowOrder]) -> RowOrder:
     inner = dict(let_orders)
     for name, bound in query.lets:
         if isinstance(bound, ir.Query):
-            inner[name] = _infer_query_order(bound, inner)
-    order = _infer_source_order(query.source, inner)
+            inner[name] = _infer_row_order_of_query(bound, inner)
+    order = _infer_row_order_of_source(query.source, inner)
     for operator in query.operators:
         order = infer_output_order(operator, order)
     return order
 
 
-def _infer_source_order(source: ir.Source, let_orders: Mapping[str, RowOrder]) -> RowOrder:
+def _infer_row_order_of_source(source: ir.Source, let_orders: Mapping[str, RowOrder]) -> RowOrder:
     if isinstance(source, ir.RangeSource):
         return RowOrder.SERIALIZED
     return let_orders.get(source.name, RowOrder.NONE) if isinstance(source, ir.TableRef) else RowOrder.NONE

@@ -85,20 +85,20 @@ _EXACT = "9007199254740992"
 """2 to the power of 53: a double represents every smaller integer exactly, larger integers can be rounded."""
 
 
-def _render_pairwise(expression: str) -> str:
+def _render_expression_for_each_pair(expression: str) -> str:
     """Return SQL that applies ``expression`` to each pair of elements, ``_e[1]`` and ``_e[2]``, of two series."""
     return f"list_transform(list_zip(_p.a, _p.b), lambda _e: {expression})"
 
 
-def _build_pair_macro(name: str, result: str) -> str:
+def _build_macro_of_two_series(name: str, result: str) -> str:
     return f"""CREATE OR REPLACE MACRO {name}(one, other) AS list_transform([kql_operands(one, other)],
         lambda _p: CASE WHEN _p.a IS NULL OR _p.b IS NULL THEN NULL ELSE {result} END)[1]"""
 
 
 def _build_arithmetic_macro(name: str, operator: str) -> str:
     extremes = ", ".join(f"list_max({part}), -list_min({part})" for part in ("_r.a", "_r.b", "_r.n"))
-    numbers = _render_pairwise(f"_e[1] {operator} _e[2]")
-    return _build_pair_macro(
+    numbers = _render_expression_for_each_pair(f"_e[1] {operator} _e[2]")
+    return _build_macro_of_two_series(
         f"kql_{name}",
         f"""list_transform([struct_pack(n := {numbers}, a := _p.a, b := _p.b, w := _p.w)],
         lambda _r: CASE WHEN NOT _r.w THEN kql_series(_r.n) WHEN greatest({extremes}) >= {_EXACT}
@@ -106,27 +106,33 @@ def _build_arithmetic_macro(name: str, operator: str) -> str:
     )
 
 
-def _build_unary_macro(name: str, element: str) -> str:
+def _build_elementwise_macro(name: str, element: str) -> str:
     return f"""CREATE OR REPLACE MACRO kql_{name}(series) AS
         kql_series(list_transform(kql_numbers(series), lambda _e: {element}))"""
 
 
-def _build_type_preserving_macro(name: str, element: str) -> str:
+def _build_type_preserving_elementwise_macro(name: str, element: str) -> str:
     return f"""CREATE OR REPLACE MACRO kql_{name}(series) AS list_transform([TRY_CAST(series AS JSON)], lambda _s:
         kql_same_kind(list_transform(kql_numbers(_s), lambda _e: {element}), kql_whole(_s)))[1]"""
 
 
 _ELEMENTWISE_MACROS: tuple[str, ...] = (
     *(_build_arithmetic_macro(name, operator) for name, operator in _ARITHMETIC.items()),
-    _build_pair_macro("kql_series_divide", f"kql_series({_render_pairwise('_e[1] / _e[2]')})"),
-    _build_pair_macro("kql_series_pow", f"kql_series({_render_pairwise('pow(_e[1], _e[2])')})"),
+    _build_macro_of_two_series("kql_series_divide", f"kql_series({_render_expression_for_each_pair('_e[1] / _e[2]')})"),
+    _build_macro_of_two_series(
+        "kql_series_pow", f"kql_series({_render_expression_for_each_pair('pow(_e[1], _e[2])')})"
+    ),
     *(
-        _build_pair_macro(f"kql_{name}", f"to_json({_render_pairwise(f'_e[1] {operator} _e[2]')})")
+        _build_macro_of_two_series(
+            f"kql_{name}", f"to_json({_render_expression_for_each_pair(f'_e[1] {operator} _e[2]')})"
+        )
         for name, operator in _COMPARISONS.items()
     ),
-    *(_build_unary_macro(name, element) for name, element in _UNARY.items()),
-    *(_build_type_preserving_macro(name, element) for name, element in _KIND_KEEPING.items()),
-    _build_pair_macro("kql_series_dot_product", "list_sum(" + _render_pairwise("_e[1] * _e[2]") + ")"),
+    *(_build_elementwise_macro(name, element) for name, element in _UNARY.items()),
+    *(_build_type_preserving_elementwise_macro(name, element) for name, element in _KIND_KEEPING.items()),
+    _build_macro_of_two_series(
+        "kql_series_dot_product", "list_sum(" + _render_expression_for_each_pair("_e[1] * _e[2]") + ")"
+    ),
     """CREATE OR REPLACE MACRO kql_series_magnitude(series) AS
         sqrt(list_sum(list_transform(kql_numbers(series), lambda _e: _e * _e)))""",
     # A pair with an element that is missing in one of the series is ignored; a magnitude may be given.
@@ -387,18 +393,18 @@ def add_series_scalar_function(call: SeriesCall, output: str) -> None:
 def add_series_multi_result_function(call: SeriesCall) -> None:
     """Add a KQL function that returns each output of a Python function as a separate column."""
     internal = f"{call.name} output"  # no query can call a function whose name contains a space
-    add_custom_function(internal, range(1, 65), lambda node: _render_internal_call(call, node))
+    add_custom_function(internal, range(1, 65), lambda node: _render_call_for_one_output(call, node))
     outputs = [SeriesOutput(name) for name in call.function.outputs]
-    add_multi_result_function(call.name, outputs, call.arities, _build_output_reader(internal))
+    add_multi_result_function(call.name, outputs, call.arities, _build_reader_of_function_outputs(internal))
 
 
-def _render_internal_call(call: SeriesCall, node: ir.FunctionCall) -> str:
+def _render_call_for_one_output(call: SeriesCall, node: ir.FunctionCall) -> str:
     *values, output = node.args
     assert isinstance(output, ir.Literal)  # noqa: S101  the reader adds it
     return call.render_output(values, str(output.value))
 
 
-def _build_output_reader(internal: str) -> Reader:
+def _build_reader_of_function_outputs(internal: str) -> Reader:
     def read_output(arguments: tuple[ir.Expr, ...], output: SeriesOutput) -> ir.Expr:
         return ir.FunctionCall(internal, (*arguments, ir.Literal(output.name, "string")))
 

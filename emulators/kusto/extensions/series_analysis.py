@@ -14,7 +14,7 @@ from emulators.kusto.extensions.multi_results import (
     SeriesOutput,
     add_multi_result_function,
     build_property_reader,
-    install_multi_results,
+    install_multi_result_functions,
 )
 from emulators.kusto.extensions.registry import add_custom_function, add_template_function
 from emulators.kusto.extensions.series import (
@@ -54,11 +54,11 @@ _STATS_MACROS: tuple[str, ...] = (
 
 def _install_series_stats() -> None:
     """Add ``series_stats`` and ``series_stats_dynamic`` to the KQL translator library."""
-    add_custom_function("series_stats_dynamic", (1, 2), _build_renderer_with_optional_flag("kql_series_stats"))
+    add_custom_function("series_stats_dynamic", (1, 2), _build_macro_renderer_with_optional_flag("kql_series_stats"))
     add_multi_result_function("series_stats", _STATS_OUTPUTS, (1, 2), build_property_reader("series_stats_dynamic"))
 
 
-def _build_renderer_with_optional_flag(macro: str) -> Callable[[ir.FunctionCall], str]:
+def _build_macro_renderer_with_optional_flag(macro: str) -> Callable[[ir.FunctionCall], str]:
     def render_call(call: ir.FunctionCall) -> str:
         series, *flag = (render_expression(arg) for arg in call.args)
         return f"{macro}({series}, {flag[0] if flag else 'FALSE'})"
@@ -219,7 +219,7 @@ _OUTLIERS_CALL = SeriesCall(
 _PERCENTILE_LIMITS = (2.0, 98.0)
 
 
-def _convert_forecast_arguments(values: tuple[ir.Expr, ...]) -> tuple[ir.Expr, ...]:
+def _convert_forecast_to_decompose_arguments(values: tuple[ir.Expr, ...]) -> tuple[ir.Expr, ...]:
     """Convert the arguments of ``series_decompose_forecast()`` to those of ``series_decompose()``."""
     null = ir.Literal(None, "null")
     series, points, *rest = values
@@ -229,7 +229,8 @@ def _convert_forecast_arguments(values: tuple[ir.Expr, ...]) -> tuple[ir.Expr, .
 
 def _build_forecast_output_call(values: tuple[ir.Expr, ...], output: SeriesOutput) -> ir.Expr:
     return ir.FunctionCall(
-        "series_decompose output", (*_convert_forecast_arguments(values), ir.Literal(output.name, "string"))
+        "series_decompose output",
+        (*_convert_forecast_to_decompose_arguments(values), ir.Literal(output.name, "string")),
     )
 
 
@@ -238,16 +239,16 @@ def _install_series_forecast() -> None:
     add_custom_function(
         "series_decompose_forecast",
         arities,
-        lambda node: _DECOMPOSE_CALL.render_output(_convert_forecast_arguments(node.args), "baseline"),
+        lambda node: _DECOMPOSE_CALL.render_output(_convert_forecast_to_decompose_arguments(node.args), "baseline"),
     )
     outputs = [SeriesOutput(name) for name in _DECOMPOSE.outputs]
     add_multi_result_function("series_decompose_forecast", outputs, arities, _build_forecast_output_call)
 
 
-def _install_period_validation() -> None:
+def _install_series_periods_validate() -> None:
     outputs = [SeriesOutput(name) for name in _VALIDATE.outputs]
     arities = range(2, _MAX_VALIDATED + 2)
-    add_custom_function("series_periods_validate output", range(3, _MAX_VALIDATED + 3), _render_period_validation)
+    add_custom_function("series_periods_validate output", range(3, _MAX_VALIDATED + 3), _render_series_periods_validate)
 
     def read_output(values: tuple[ir.Expr, ...], output: SeriesOutput) -> ir.Expr:
         return ir.FunctionCall("series_periods_validate output", (*values, ir.Literal(output.name, "string")))
@@ -255,7 +256,7 @@ def _install_period_validation() -> None:
     add_multi_result_function("series_periods_validate", outputs, arities, read_output)
 
 
-def _render_period_validation(node: ir.FunctionCall) -> str:
+def _render_series_periods_validate(node: ir.FunctionCall) -> str:
     series, *periods, output = node.args
     assert isinstance(output, ir.Literal)  # noqa: S101  the reader adds it
     values = ", ".join(f"CAST({render_expression(each)} AS DOUBLE)" for each in periods)
@@ -352,13 +353,13 @@ series_functions: tuple[SeriesFunction, ...] = (
 
 def install_extension() -> None:
     """Add the functions that analyse series to the KQL translator library."""
-    install_multi_results()
+    install_multi_result_functions()
     _install_series_stats()
     _install_line_fits()
     for call in _MULTI_RESULT_CALLS:
         add_series_multi_result_function(call)
     _install_series_forecast()
-    _install_period_validation()
+    _install_series_periods_validate()
     seasonal = (_SERIES, Argument("period", "int"), Argument("test_points", "int"))
     add_series_scalar_function(SeriesCall("series_seasonal", seasonal, 1, _SEASONAL), "seasonal")
     add_custom_function("series_outliers", range(1, 7), _render_series_outliers)

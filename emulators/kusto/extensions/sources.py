@@ -109,10 +109,10 @@ def _plan_result_columns(inputs: Sequence[Columns], kind: str) -> list[_ResultCo
     ]
     if kind == "inner":
         planned = [column for column in planned if all(_provides_result_column(columns, column) for columns in inputs)]
-    return _make_names_distinct(planned)
+    return _make_result_column_names_distinct(planned)
 
 
-def _make_names_distinct(columns: Sequence[_ResultColumn]) -> list[_ResultColumn]:
+def _make_result_column_names_distinct(columns: Sequence[_ResultColumn]) -> list[_ResultColumn]:
     taken: list[str] = []
     for column in columns:
         taken.append(schema.disambiguate(column.name, taken))
@@ -132,8 +132,14 @@ def _read_discovered_columns(op: ir.Union) -> list[Columns] | None:
 def _patch_convert_union(library_function: Callable[..., ir.Union]) -> Callable[..., ir.Union]:
     def convert_union(node: Any, child_nodes: list[Any]) -> ir.Union:
         union = library_function(node, child_nodes)
-        branches = [(branch, label) for branch, label in zip(union.branches, _read_labels(child_nodes), strict=True)]
-        matched = [each for branch, label in branches for each in _expand_wildcard(branch, label, fuzzy=union.isfuzzy)]
+        branches = [
+            (branch, label) for branch, label in zip(union.branches, _read_names_given_by_as(child_nodes), strict=True)
+        ]
+        matched = [
+            each
+            for branch, label in branches
+            for each in _expand_wildcard_to_queries(branch, label, fuzzy=union.isfuzzy)
+        ]
         left = [] if is_first_operator(node) else [find_name_given_by_as(find_operator_before(node))]
         labels = (*left, *(label for _, label in matched))
         found = tuple(branch for branch, _ in matched)
@@ -142,12 +148,14 @@ def _patch_convert_union(library_function: Callable[..., ir.Union]) -> Callable[
     return convert_union
 
 
-def _read_labels(nodes: Sequence[Any]) -> list[str | None]:
+def _read_names_given_by_as(nodes: Sequence[Any]) -> list[str | None]:
     """Return the name that the operator ``as`` gives to each input; None for an input without ``as``."""
     return [find_name_given_by_as(kid) for kid in nodes if get_rule_name(kid) == "UnionOperatorExpression"]
 
 
-def _expand_wildcard(branch: ir.Query, label: str | None, *, fuzzy: bool) -> Iterator[tuple[ir.Query, str | None]]:
+def _expand_wildcard_to_queries(
+    branch: ir.Query, label: str | None, *, fuzzy: bool
+) -> Iterator[tuple[ir.Query, str | None]]:
     """Yield the query of an input; if it is a wildcard, yield a query for each view and table that it matches."""
     if branch.operators or not isinstance(branch.source, ir.WildcardTableRef):
         yield branch, label
@@ -293,7 +301,7 @@ def _install_range() -> None:
 def _render_range(source: ir.RangeSource) -> str:
     bounds = (source.start, source.stop, source.step)
     kinds = [_infer_range_bound_type(each) for each in bounds]
-    values, distance = _render_range_values(kinds)
+    values, distance = _render_range_values_and_count(kinds)
     too_many = render_error(
         "EMB0001", f"a range of more than {MAX_ROWS} rows is not supported by the embedded query engine"
     )
@@ -334,7 +342,7 @@ def _render_range_bound(expr: ir.Expr, kinds: list[str | None]) -> str:
     )
 
 
-def _render_range_values(kinds: list[str | None]) -> tuple[str, str]:
+def _render_range_values_and_count(kinds: list[str | None]) -> tuple[str, str]:
     """Return SQL for the values of a ``range``, and SQL for their approximate number, which the caller limits.
 
     ``kinds`` contains the types of the start, the end and the step; None for an unknown type.

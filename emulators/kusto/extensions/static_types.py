@@ -12,7 +12,7 @@ from typing import Any
 from duckdb_kql import ir
 
 from emulators.kusto.extensions.known_types import infer_type
-from emulators.kusto.extensions.language import read_function_descriptions
+from emulators.kusto.extensions.language import read_kql_function_descriptions
 
 NUMBERS = frozenset({"int", "long", "real", "decimal"})
 DYNAMICS = frozenset({"dynamic", "array", "bag"})
@@ -64,7 +64,7 @@ def find_signatures(kind: str, function: str) -> Sequence[Signature]:
         kind: ``functions`` or ``aggregates``.
         function: name of the function.
     """
-    symbol = read_function_descriptions(kind).get(function)
+    symbol = read_kql_function_descriptions(kind).get(function)
     return () if symbol is None else symbol["signatures"]
 
 
@@ -109,13 +109,13 @@ def infer_static_type(expr: ir.Expr) -> str | None:
 def _infer_arithmetic_type(expr: ir.BinaryOp) -> str | None:
     left, right = infer_static_type(expr.left), infer_static_type(expr.right)
     if left in NUMBERS and right in NUMBERS:
-        return "long" if left == right == "int" else _find_widest_type((left, right))
+        return "long" if left == right == "int" else _find_widest_number_type((left, right))
     if left in TEMPORAL or right in TEMPORAL:
-        return _infer_temporal_type(expr.op, left, right)
+        return _infer_temporal_arithmetic_type(expr.op, left, right)
     return None
 
 
-def _infer_temporal_type(op: str, left_type: str | None, right_type: str | None) -> str | None:
+def _infer_temporal_arithmetic_type(op: str, left_type: str | None, right_type: str | None) -> str | None:
     if left_type is None or right_type is None:
         return None
     if left_type == right_type:
@@ -123,7 +123,7 @@ def _infer_temporal_type(op: str, left_type: str | None, right_type: str | None)
     return "datetime" if "datetime" in (left_type, right_type) else "timespan"
 
 
-def _find_widest_type(types: Types) -> str | None:
+def _find_widest_number_type(types: Types) -> str | None:
     return max((str(each) for each in types), key=_WIDTH.index) if all(each in NUMBERS for each in types) else None
 
 
@@ -156,7 +156,7 @@ def _find_result_type(name: str, signature: Signature, types: Types) -> str | No
 
 
 def _find_common_type(types: Types) -> str | None:
-    return types[-1] if len(set(types)) == 1 else _find_widest_type(types)
+    return types[-1] if len(set(types)) == 1 else _find_widest_number_type(types)
 
 
 def accepts_argument_types(parameters: Parameters, types: Types) -> bool:

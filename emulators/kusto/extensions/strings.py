@@ -123,11 +123,11 @@ def _install_string_functions() -> None:
     add_template_function(
         "unicode_codepoints_from_string", "to_json(list_transform(str_split({0}, ''), lambda _c: unicode(_c)))", 1
     )
-    add_custom_function("unicode_codepoints_to_string", ANY_NUMBER, _render_codepoints)
+    add_custom_function("unicode_codepoints_to_string", ANY_NUMBER, _render_text_from_code_points)
     add_custom_function("strcat_array", (2,), _render_strcat_array)
 
 
-def _render_codepoints(call: ir.FunctionCall) -> str:
+def _render_text_from_code_points(call: ir.FunctionCall) -> str:
     """Return SQL that builds a text from code points; each argument is a number or an array of numbers."""
     lists = [
         f"CASE WHEN json_type({json}) = 'ARRAY' THEN CAST({json} AS INTEGER[]) ELSE [CAST({json} AS INTEGER)] END"
@@ -144,20 +144,21 @@ def _render_strcat_array(call: ir.FunctionCall) -> str:
     array, between = f"to_json({render_expression(call.args[0])})", call.args[1]
     if isinstance(between, ir.Literal) and between.kind == "string":
         constant = f"array_to_string({_ELEMENTS}, {quote_text(str(between.value))})"
-        return render_with_arguments_evaluated_once([array], lambda json: _render_joined_array(json, constant))
+        return render_with_arguments_evaluated_once([array], lambda json: _render_array_join_or_text(json, constant))
     delimiter = translate.render_kql_tostring(between)
     joined = (
         f"substr(list_reduce({_ELEMENTS}, lambda _a, _b: _a || {{delimiter}} || _b, ''), length({{delimiter}}) + 1)"
     )
     return render_with_arguments_evaluated_once(
-        [array, delimiter], lambda json, between: _render_joined_array(json, joined.replace("{delimiter}", between))
+        [array, delimiter],
+        lambda json, between: _render_array_join_or_text(json, joined.replace("{delimiter}", between)),
     )
 
 
 _ELEMENTS = "list_transform(TRY_CAST({json} AS JSON[]), lambda _sa: coalesce(_sa ->> '$', ''))"
 
 
-def _render_joined_array(json: str, joined: str) -> str:
+def _render_array_join_or_text(json: str, joined: str) -> str:
     found = joined.replace("{json}", json)
     return f"CASE WHEN json_type({json}) = 'ARRAY' THEN {found} ELSE coalesce({json} ->> '$', '') END"
 
@@ -350,23 +351,23 @@ _ARITHMETIC = frozenset({"+", "-", "*", "/", "%"})
 _SMALL = frozenset({"bool", "int", "long", "real", "decimal", "datetime", "timespan", "guid"})
 
 
-def _install_size_checks() -> None:
+def _install_text_size_checks() -> None:
     """Make ``strcat`` and ``strcat_delim`` check the size of their result before they build it."""
     for name, join in _JOINS.items():
-        writer.SPECIAL_FORMS[name] = _add_size_check(name, join, writer.SPECIAL_FORMS[name])
+        writer.SPECIAL_FORMS[name] = _add_text_size_check(name, join, writer.SPECIAL_FORMS[name])
 
 
-def _add_size_check(
+def _add_text_size_check(
     name: str, join: str, library_function: Callable[[ir.FunctionCall], str]
 ) -> Callable[[ir.FunctionCall], str]:
     failure = render_error(RUNAWAY, f"{name}() would create a text of more than {MAX_TEXT_BYTES} bytes")
 
     def render_call(call: ir.FunctionCall) -> str:
-        if all(map(_has_short_text, call.args)):
+        if all(map(_has_short_string_form, call.args)):
             return library_function(call)
         texts = [str(translate.render_kql_tostring(each)) for each in call.args]
         sizes = {i: _render_string_size(each) for i, each in enumerate(call.args) if isinstance(each, ir.ColumnRef)}
-        bound = [i for i, each in enumerate(call.args) if i not in sizes and not _has_short_text(each)]
+        bound = [i for i, each in enumerate(call.args) if i not in sizes and not _has_short_string_form(each)]
 
         def render_call_with_size_check(*names: str) -> str:
             parts = texts.copy()
@@ -381,7 +382,7 @@ def _add_size_check(
     return render_call
 
 
-def _has_short_text(expr: ir.Expr) -> bool:
+def _has_short_string_form(expr: ir.Expr) -> bool:
     """Return whether the string form of an expression is always short, as for a constant, a number or a datetime."""
     if isinstance(expr, ir.BinaryOp):
         return expr.op in _ARITHMETIC
@@ -393,7 +394,7 @@ def _render_string_size(column: ir.ColumnRef) -> str:
 
     The caller compares the sum of the sizes with MAX_TEXT_BYTES, and ignores values that are always short.
     """
-    if _has_short_text(column):
+    if _has_short_string_form(column):
         return ""
     sql = render_expression(column)
     texts = f"typeof({sql}) IN ('VARCHAR', 'JSON')"
@@ -410,4 +411,4 @@ def install_extension() -> None:
     """Add functions over strings and IPv4 addresses, and the size limit, to the KQL translator library."""
     _install_string_functions()
     _install_ipv4_functions()
-    _install_size_checks()
+    _install_text_size_checks()

@@ -51,7 +51,7 @@ class PartitionWithSource(GroupedOperator):
         source = ir.Query(self.body.source, [])
         own_columns = list(schema.output_columns(source, known))
         groups = GroupedRows(rows, [*own_columns, self.key], self.key)
-        nested, own = render_pipeline_per_group(groups, [], self._replace_partition_column(own_columns))
+        nested, own = render_pipeline_per_group(groups, [], self._replace_partition_column_by_key(own_columns))
         message = quote_text(f"kql:SEM0100:partition: the column has more than {MAX_PARTITIONS} distinct values")
         values = f"SELECT DISTINCT {quote_name(self.column)} AS v FROM {input_sql}"  # noqa: S608  quoted names
         keys = (
@@ -66,7 +66,7 @@ class PartitionWithSource(GroupedOperator):
         del input_columns
         return list(schema.output_columns(self.body, writer.nested_schema()))
 
-    def _replace_partition_column(self, own_columns: Sequence[str]) -> ir.Query:
+    def _replace_partition_column_by_key(self, own_columns: Sequence[str]) -> ir.Query:
         """Return the subquery with the generated key column in place of references to the partition column.
 
         If ``own_columns``, the columns of the subquery's source, contain the name of the partition column, the
@@ -180,7 +180,9 @@ class MvApply(GroupedOperator):
         if not conditions or len(self.expansion.targets) > 1 or target.to_type != "string" or self.expansion.item_index:
             return None
         element = translate.quote_ident(target.name or target.column)
-        found = f"list_transform({_render_unnested_texts(self.expansion, target)}, lambda _e: coalesce(_e, ''))"
+        found = (
+            f"list_transform({_render_array_elements_as_texts(self.expansion, target)}, lambda _e: coalesce(_e, ''))"
+        )
         for each in conditions:
             _, _, condition = translate.render_operator(each, "_", input_columns).partition("SELECT * FROM _ WHERE ")
             if not condition:
@@ -315,12 +317,12 @@ def _patch_mv_expand_unnest(library_function: Callable[[ir.MvExpand, ir.MvExpand
         if target.to_type != "string":
             return library_function(op, target)
         name = translate.quote_ident(target.name or target.column)
-        return f"coalesce(UNNEST({_render_unnested_texts(op, target)}), '') AS {name}"
+        return f"coalesce(UNNEST({_render_array_elements_as_texts(op, target)}), '') AS {name}"
 
     return render_unnest
 
 
-def _render_unnested_texts(op: ir.MvExpand, target: ir.MvExpandTarget) -> str:
+def _render_array_elements_as_texts(op: ir.MvExpand, target: ir.MvExpandTarget) -> str:
     column = translate.quote_ident(target.column)
     elements = writer.mv_expand_elements(op, target)
     limit = None if op.limit is None else max(op.limit, 0)

@@ -9,7 +9,7 @@ from duckdb_kql import ir, lower, translate
 
 from emulators.kusto.errors import semantic_error, unsupported_error
 from emulators.kusto.extensions.library import reader, replace_attribute, writer
-from emulators.kusto.extensions.pipeline import PipelineOperator, Substitute, add_operator, get_operator_node
+from emulators.kusto.extensions.pipeline import PipelineOperator, Substitute, add_operator, unwrap_operator_node
 from emulators.kusto.extensions.several_results import EndOfResult
 from emulators.kusto.extensions.sql import quote_text
 from emulators.kusto.extensions.tree import get_child_rules, get_rule_name, get_source_position, list_nodes_by_rule
@@ -300,10 +300,10 @@ def _parse_as(node: Any) -> list[ir.Operator]:
         root = root.parentCtx
     if sum(each.getText() == name for each in list_nodes_by_rule(root, "IdentifierName")) > 1:
         return [NameRows(str(name), node.start.start)]
-    return [EndOfResult(1, str(name))] if _is_end_of_statement(node) else []
+    return [EndOfResult(1, str(name))] if _is_last_operator_of_statement(node) else []
 
 
-def _is_end_of_statement(node: Any) -> bool:
+def _is_last_operator_of_statement(node: Any) -> bool:
     """Return whether an operator is the last operator of a whole query statement, not of a nested query."""
     parent = node.parentCtx
     while parent is not None and get_rule_name(parent) != "QueryStatement":
@@ -319,7 +319,7 @@ def find_name_given_by_as(node: Any) -> str | None:
         return None
     inner = reader.unparenthesize(reader.collapse(node))
     parts = get_child_rules(inner) if get_rule_name(inner) == "PipeExpression" else [inner]
-    last = get_operator_node(parts[-1])
+    last = unwrap_operator_node(parts[-1])
     if get_rule_name(last) != "AsOperator":
         return None
     name: str = reader.name_text(reader.collapse(get_child_rules(last)[-1]))

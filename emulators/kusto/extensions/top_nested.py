@@ -109,20 +109,24 @@ class _TopNestedSql:
             others = any(each.others is not None for each in self._levels[: index + 1])
             last = index + 1 == len(self._levels) and not others
             if not last:
-                records = self._add_cte(f"b{index}", self._render_classified_records(index, level, records, top))
-            weights.append(top if last else self._add_cte(f"w{index}", self._render_weight(index, level, records)))
-        return f"WITH {', '.join(self._ctes)} {self._render_joined_weights(weights)}"
+                records = self._add_cte(
+                    f"b{index}", self._render_records_of_top_or_other_values(index, level, records, top)
+                )
+            weights.append(
+                top if last else self._add_cte(f"w{index}", self._render_weight_per_group(index, level, records))
+            )
+        return f"WITH {', '.join(self._ctes)} {self._render_join_of_weight_tables(weights)}"
 
     def _add_cte(self, name: str, sql: str) -> str:
         self._ctes.append(f"{self._p}{name} AS ({sql})")
         return f"{self._p}{name}"
 
-    def _list_key_names(self, count: int) -> list[str]:
+    def _list_key_column_names(self, count: int) -> list[str]:
         return [f"{self._p}k{i}" for i in range(count)]
 
     def _render_top_values(self, index: int, level: TopNestedLevel, records: str) -> str:
         p = self._p
-        keys = self._list_key_names(index + 1)
+        keys = self._list_key_column_names(index + 1)
         weight = translate.render_aggregate(level.by)
         limit = ""
         if level.count is not None:
@@ -132,9 +136,11 @@ class _TopNestedSql:
         grouped = f"SELECT {', '.join(keys)}, {weight} AS {p}a FROM {records} WHERE NOT {p}o GROUP BY {', '.join(keys)}"  # noqa: S608
         return f"SELECT *, false AS {p}o FROM ({grouped}){limit}"  # noqa: S608  generated names, rendered expressions
 
-    def _render_classified_records(self, index: int, level: TopNestedLevel, records: str, top: str) -> str:
+    def _render_records_of_top_or_other_values(self, index: int, level: TopNestedLevel, records: str, top: str) -> str:
         p, key = self._p, f"{self._p}k{index}"
-        same = " AND ".join(f"b.{each} IS NOT DISTINCT FROM t.{each}" for each in self._list_key_names(index + 1))
+        same = " AND ".join(
+            f"b.{each} IS NOT DISTINCT FROM t.{each}" for each in self._list_key_column_names(index + 1)
+        )
         if all(each.others is None for each in self._levels[: index + 1]):
             return f"SELECT b.* FROM {records} b SEMI JOIN {top} t ON {same}"  # noqa: S608  generated names
         if level.others is None:
@@ -148,18 +154,20 @@ class _TopNestedSql:
             f"SELECT b.* REPLACE ({named}, {other} AS {p}o) FROM {records} b LEFT JOIN {top} t ON NOT b.{p}o AND {same}"  # noqa: S608
         )
 
-    def _render_weight(self, index: int, level: TopNestedLevel, records: str) -> str:
-        p, keys = self._p, ", ".join(self._list_key_names(index + 1))
+    def _render_weight_per_group(self, index: int, level: TopNestedLevel, records: str) -> str:
+        p, keys = self._p, ", ".join(self._list_key_column_names(index + 1))
         weight = translate.render_aggregate(level.by)
         if level.others is None:
             weight = f"CASE WHEN NOT {p}o THEN {weight} END"
         return f"SELECT {keys}, {weight} AS {p}a, {p}o FROM {records} GROUP BY {keys}, {p}o"  # noqa: S608
 
-    def _render_joined_weights(self, weights: list[str]) -> str:
+    def _render_join_of_weight_tables(self, weights: list[str]) -> str:
         p, last = self._p, weights[-1]
         sql = last
         for index, weight in enumerate(weights[:-1]):
-            keys = [f"{last}.{each} IS NOT DISTINCT FROM {weight}.{each}" for each in self._list_key_names(index + 1)]
+            keys = [
+                f"{last}.{each} IS NOT DISTINCT FROM {weight}.{each}" for each in self._list_key_column_names(index + 1)
+            ]
             # A path of the "others" of a lower level is an ordinary one here, unless this level did not rank it.
             others = f"({last}.{p}o OR NOT {weight}.{p}o)"
             sql += f" JOIN {weight} ON {' AND '.join([*keys, others])}"
@@ -231,14 +239,14 @@ def _parse_top_nested_level(node: Any) -> TopNestedLevel:
         get_child_rules(each)[-1] for each in before if get_rule_name(each) == "TopNestedOperatorWithOthersClause"
     ]
     before = [each for each in before if get_rule_name(each) != "TopNestedOperatorWithOthersClause"]
-    aggregate, ascending = _parse_sort_expression(by)
+    aggregate, ascending = _parse_sort_expression_and_direction(by)
     count = reader.lower_expr(before[0]) if len(before) > 1 else None
     return TopNestedLevel(
         reader.lower_named(before[-1]), aggregate, count, reader.lower_expr(others[0]) if others else None, ascending
     )
 
 
-def _parse_sort_expression(node: Any) -> tuple[ir.NamedExpr, bool]:
+def _parse_sort_expression_and_direction(node: Any) -> tuple[ir.NamedExpr, bool]:
     parts = get_child_rules(node) if get_rule_name(node) == "OrderedExpression" else [node]
     text = parts[-1].getText() if len(parts) > 1 else ""
     if text not in ("", "asc", "desc"):
@@ -248,5 +256,5 @@ def _parse_sort_expression(node: Any) -> tuple[ir.NamedExpr, bool]:
 
 def _parse_top_hitters(node: Any) -> ir.Operator:
     count, of, *by = get_child_rules(node)
-    summed = _parse_sort_expression(get_child_rules(by[0])[-1])[0] if by else None
+    summed = _parse_sort_expression_and_direction(get_child_rules(by[0])[-1])[0] if by else None
     return TopHitters(reader.lower_expr(count), reader.lower_named(of), summed)

@@ -20,7 +20,7 @@ from duckdb_kql.errors import KqlUnsupportedError
 
 from emulators.kusto.errors import QueryError, semantic_error
 from emulators.kusto.extensions.known_types import bind_input_types
-from emulators.kusto.extensions.language import read_function_descriptions
+from emulators.kusto.extensions.language import read_kql_function_descriptions
 from emulators.kusto.extensions.library import reader, replace_attribute
 from emulators.kusto.extensions.static_types import (
     DYNAMICS as DYNAMIC_KINDS,
@@ -175,7 +175,7 @@ def _check_window_functions(op: ir.Operator) -> None:
 
 def _is_aggregate(call: ir.FunctionCall) -> bool:
     """Return whether a call in a ``summarize`` is an aggregate; ``hll_merge`` with several arguments is not."""
-    return len(call.args) == 1 or not read_function_descriptions("functions").get(call.name)
+    return len(call.args) == 1 or not read_kql_function_descriptions("functions").get(call.name)
 
 
 def _convert_arguments_to_text(call: ir.FunctionCall) -> ir.FunctionCall:
@@ -224,7 +224,7 @@ _NO_CONDITIONS = ("BIGINT", "INTEGER", "DOUBLE", "HUGEINT", "VARCHAR", "TIMESTAM
 def _patch_render_expr(library_function: Callable[[ir.Expr], str]) -> Callable[[ir.Expr], str]:
     def render_expr(node: ir.Expr) -> str:
         if isinstance(node, ir.FunctionCall):
-            rendered = _render_checked_call(library_function, node)
+            rendered = _render_call_with_type_checks(library_function, node)
         elif isinstance(node, ir.UnaryOp) and node.op == "+":
             rendered = _render_unary_plus(library_function, node.operand)
         elif isinstance(node, ir.BinaryOp) and node.op in _LOGICAL:
@@ -234,12 +234,12 @@ def _patch_render_expr(library_function: Callable[[ir.Expr], str]) -> Callable[[
                 rendered = library_function(node)
         else:
             if isinstance(node, ir.PathAccess):
-                _check_has_elements(node.base)
+                _check_can_have_elements(node.base)
             rendered = library_function(node)
             if refused := _CONDITIONS.get().get(id(node)):
                 failure = render_error("SEM0001", "A condition must have the type bool")
                 rendered = add_type_guard(render_type_test(rendered, tuple(refused)), failure, rendered)
-        return _add_dynamic_key_check(node, rendered) if id(node) in _KEYS.get() else rendered
+        return _add_check_for_dynamic_grouping_key(node, rendered) if id(node) in _KEYS.get() else rendered
 
     return render_expr
 
@@ -306,7 +306,7 @@ def _bind_rejected_condition_types(types: Sequence[str], *exprs: ir.Expr) -> con
     return _CONDITIONS.bound({**_CONDITIONS.get(), **{id(each): types for each in unknown}})
 
 
-def _render_checked_call(library_function: Callable[[ir.Expr], str], call: ir.FunctionCall) -> str:
+def _render_call_with_type_checks(library_function: Callable[[ir.Expr], str], call: ir.FunctionCall) -> str:
     error = _find_call_error(call)
     try:
         converted = _convert_values_to_common_type(call) if call.name in _CONDITIONALS | _COMMON else call
@@ -330,14 +330,14 @@ def _check_condition_type(expr: ir.Expr, *other_types: str) -> None:
         raise semantic_error(f"A condition must have the type bool, not {kind}", inner="SEM0001")
 
 
-def _check_has_elements(expr: ir.Expr) -> None:
+def _check_can_have_elements(expr: ir.Expr) -> None:
     """Reject a query that reads elements of a value whose type is known but is not dynamic."""
     kind = infer_static_type(expr)
     if kind is not None and kind not in DYNAMIC_KINDS:
         raise semantic_error(f"A value of type {kind} has no elements; a dynamic is expected", inner="SEM0001")
 
 
-def _add_dynamic_key_check(node: ir.Expr, rendered: str) -> str:
+def _add_check_for_dynamic_grouping_key(node: ir.Expr, rendered: str) -> str:
     """Add a check to the SQL of a grouping key that rejects the query if the key is dynamic."""
     kind = infer_static_type(node)
     if kind in DYNAMIC_KINDS:
@@ -363,7 +363,7 @@ def _patch_render_operator(library_function: Callable[..., str]) -> Callable[...
             _check_condition_type(op.predicate)
         elif isinstance(op, ir.MvExpand):
             for target in op.targets:
-                _check_has_elements(ir.ColumnRef(target.column))
+                _check_can_have_elements(ir.ColumnRef(target.column))
         elif isinstance(op, ir.Summarize):
             _check_aggregate_arguments(op)
             keys = op.by

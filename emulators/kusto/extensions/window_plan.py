@@ -62,14 +62,14 @@ class WindowPlan:
             begins = self.add_column(f"({start})", 1)
             self.group = self.add_column(f"count(*) FILTER (WHERE {begins}) {RUNNING}", 2)
 
-    def render_source(self) -> str:
+    def render_rows_with_added_columns(self) -> str:
         """Return SQL that yields the input rows with all added columns, in their original order."""
         sql = self._rows
         for depth, level in enumerate(self._levels, 1):
             added = f", {', '.join(level)}" if level else ""
             sql = f"(SELECT *{added} FROM {sql})"  # noqa: S608  generated names, rendered expressions
             for name, write in self._marked.get(depth, ()):
-                sql = self._render_row_flag(sql, name, write)
+                sql = self._render_row_flag_column(sql, name, write)
         return f"(SELECT * FROM {sql} ORDER BY {self.row})" if self._sorts else sql  # noqa: S608
 
     def add_column(self, sql: str, depth: int) -> str:
@@ -86,7 +86,7 @@ class WindowPlan:
         self._levels[depth - 1].append(f"{sql} AS {name}")
         return name
 
-    def add_row_flag(self, write_query: RowNumbersQuery, depth: int) -> str:
+    def add_row_flag_column(self, write_query: RowNumbersQuery, depth: int) -> str:
         """Add a column that is true in the rows whose numbers a separate query returns; return the column's name."""
         while len(self._levels) < depth:
             self._levels.append([])
@@ -94,19 +94,19 @@ class WindowPlan:
         self._marked.setdefault(depth, []).append((name, write_query))
         return name
 
-    def _render_row_flag(self, sql: str, name: str, write_query: RowNumbersQuery) -> str:
+    def _render_row_flag_column(self, sql: str, name: str, write_query: RowNumbersQuery) -> str:
         rows = f"{name}m"
         return (
             f"(WITH {rows} AS MATERIALIZED (SELECT * FROM {sql}) "  # noqa: S608  generated names
             f"SELECT *, {self.row} IN ({write_query(rows)}) AS {name} FROM {rows} ORDER BY {self.row})"
         )
 
-    def sort_rows_at_end(self) -> None:
+    def restore_row_order_at_end(self) -> None:
         """Make the SQL sort the rows again at the end, because a window function does not preserve their order."""
         self._sorts = True
 
     @property
-    def group_number_depth(self) -> int:
+    def depth_of_group_number_column(self) -> int:
         """Nesting level of the subquery that adds the column ``group``; 0 without partitions, which all start anew."""
         return 0 if self.group is None else 2
 
@@ -116,7 +116,7 @@ class WindowPlan:
         The name is None if the function never starts again. The depth is the nesting level of the subquery that adds
         the column. ``restart`` is the SQL of the argument ``restart`` of the window function.
         """
-        depth = max(depth, self.group_number_depth)
+        depth = max(depth, self.depth_of_group_number_column)
         starts = [f"coalesce({restart}, false)"] if restart else []
         starts += [f"{self.group} IS DISTINCT FROM lag({self.group}) OVER ()"] if self.group else []
         return (self.add_column(f"({' OR '.join(starts)})", depth + 1), depth + 1) if starts else (None, depth)
@@ -135,21 +135,22 @@ class WindowPlan:
 
     def replace_window_functions(self, node: Any) -> Any:
         """Return a copy of a query operator in which columns of this plan replace the window functions."""
-        return self._replace_window_calls_once(node)[0]
+        return self._get_or_replace_window_calls(node)[0]
 
-    def _replace_window_calls_once(self, node: Any) -> tuple[Any, int]:
+    def _get_or_replace_window_calls(self, node: Any) -> tuple[Any, int]:
         if id(node) not in self._known:
             self._known[id(node)] = self._replace_window_calls(node)
         return self._known[id(node)]
 
     def _replace_window_calls(self, node: Any) -> tuple[Any, int]:
         if isinstance(node, tuple):
-            items = [self._replace_window_calls_once(each) for each in node]
+            items = [self._get_or_replace_window_calls(each) for each in node]
             return tuple(item for item, _ in items), max((depth for _, depth in items), default=0)
         if not dataclasses.is_dataclass(node) or isinstance(node, ir.Query | type):
             return node, 0
         parts = {
-            field.name: self._replace_window_calls_once(getattr(node, field.name)) for field in dataclasses.fields(node)
+            field.name: self._get_or_replace_window_calls(getattr(node, field.name))
+            for field in dataclasses.fields(node)
         }
         depth = max((each for _, each in parts.values()), default=0)
         again: Any = dataclasses.replace(node, **{name: part for name, (part, _) in parts.items()}) if depth else node
@@ -242,7 +243,7 @@ def add_session_start_column(
     def render_later_starts(rows: str) -> str:
         return _render_later_session_starts(rows, (plan.row, at, run, origin, unsorted, exceeded), length)
 
-    later = plan.add_row_flag(render_later_starts, depth + 4)
+    later = plan.add_row_flag_column(render_later_starts, depth + 4)
     last = f"last_value(CASE WHEN {later} OR {broken} THEN {at} END IGNORE NULLS) {RUNNING}"
     return plan.add_column(f"CASE WHEN {at} IS NOT NULL THEN make_timestamp({last}) END", depth + 5), depth + 5
 

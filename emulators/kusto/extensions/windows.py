@@ -65,10 +65,10 @@ class WindowedOperator(PipelineOperator):
 
     def render(self, input_sql: str, input_columns: list[str]) -> str:
         """Render the operator as SQL over the input rows, with added columns for the values of the window functions."""
-        operator = name_computed_columns(self.operator, input_columns)
+        operator = add_names_to_computed_columns(self.operator, input_columns)
         plan = WindowPlan(input_sql, input_columns, self.partition, _FUNCTIONS)
         rewritten = plan.replace_window_functions(operator)
-        sql: str = translate.render_operator(rewritten, plan.render_source(), input_columns)
+        sql: str = translate.render_operator(rewritten, plan.render_rows_with_added_columns(), input_columns)
         if isinstance(operator, ir.Extend | ir.Project):
             return sql
         return f"SELECT {writer.quoted(input_columns)} FROM ({sql})"  # noqa: S608  quoted names
@@ -130,7 +130,7 @@ def _iterate_nodes(root: Any) -> Iterator[Any]:
             stack.extend(getattr(node, field.name) for field in dataclasses.fields(node))
 
 
-def name_computed_columns(operator: ir.Operator, input_columns: list[str]) -> ir.Operator:
+def add_names_to_computed_columns(operator: ir.Operator, input_columns: list[str]) -> ir.Operator:
     """Return a copy of a query operator with explicit names for all columns that it computes.
 
     A default name is derived from the expression. It would change when columns replace the window functions in the
@@ -151,10 +151,10 @@ def _reject_window_call(call: ir.FunctionCall) -> str:
 
 def _build_prev_or_next_function(function: str) -> Function:
     def add_neighbour_column(plan: WindowPlan, call: ir.FunctionCall, depth: int) -> tuple[str, int]:
-        value, *rest = _get_checked_arguments(call, 1, 3)
+        value, *rest = _get_arguments_of_allowed_count(call, 1, 3)
         offset = _render_constant_argument(call, rest[0]) if rest else "1"
         default = _render_constant_argument(call, rest[1]) if len(rest) > 1 else "NULL"
-        depth = max(depth, plan.group_number_depth) + 1
+        depth = max(depth, plan.depth_of_group_number_column) + 1
         sql = f"{function}({render_expression(value)}, {offset}"
         if plan.group is None:
             return plan.add_column(f"{sql}, {default}) OVER ()" if len(rest) > 1 else f"{sql}) OVER ()", depth), depth
@@ -165,7 +165,7 @@ def _build_prev_or_next_function(function: str) -> Function:
 
 
 def _add_row_number(plan: WindowPlan, call: ir.FunctionCall, depth: int) -> tuple[str, int]:
-    start, *restart = _get_checked_arguments(call, 0, 2) or (ir.Literal(1, "long"),)
+    start, *restart = _get_arguments_of_allowed_count(call, 0, 2) or (ir.Literal(1, "long"),)
     since, depth = plan.add_start_row_column(_render_restart_argument(restart), depth)
     return plan.add_column(
         f"CAST({plan.row} - {since} + {_render_constant_argument(call, start)} AS BIGINT)", depth + 1
@@ -173,11 +173,11 @@ def _add_row_number(plan: WindowPlan, call: ir.FunctionCall, depth: int) -> tupl
 
 
 def _add_row_cumsum(plan: WindowPlan, call: ir.FunctionCall, depth: int) -> tuple[str, int]:
-    value, *restart = _get_checked_arguments(call, 1, 2)
+    value, *restart = _get_arguments_of_allowed_count(call, 1, 2)
     since, depth = plan.add_start_row_column(_render_restart_argument(restart), depth)
     frame = RUNNING
     if since != "1":
-        plan.sort_rows_at_end()
+        plan.restore_row_order_at_end()
         frame = f"OVER (ORDER BY {plan.row} ROWS BETWEEN {plan.row} - {since} PRECEDING AND CURRENT ROW)"
     summand = plan.add_column(render_expression(value), depth + 1)
     total = plan.add_column(f"sum(kql_summand({summand})) {frame}", depth + 2)
@@ -190,7 +190,7 @@ def _add_rank_change_columns(plan: WindowPlan, call: ir.FunctionCall, depth: int
     Returns:
         The names of both columns, and their depth in the plan.
     """
-    value, *restart = _get_checked_arguments(call, 1, 2)
+    value, *restart = _get_arguments_of_allowed_count(call, 1, 2)
     since, depth = plan.add_start_row_column(_render_restart_argument(restart), depth)
     sql = render_expression(value)
     changes = plan.add_column(f"({plan.row} = {since} OR {sql} IS DISTINCT FROM lag({sql}) OVER ())", depth + 1)
@@ -211,7 +211,7 @@ def _add_row_rank_min(plan: WindowPlan, call: ir.FunctionCall, depth: int) -> tu
 
 
 def _add_row_window_session(plan: WindowPlan, call: ir.FunctionCall, depth: int) -> tuple[str, int]:
-    value, longest, gap, *restart = _get_checked_arguments(call, 3, 4)
+    value, longest, gap, *restart = _get_arguments_of_allowed_count(call, 3, 4)
     begins, depth = plan.add_restart_column(_render_restart_argument(restart), depth)
     return add_session_start_column(
         plan,
@@ -221,7 +221,7 @@ def _add_row_window_session(plan: WindowPlan, call: ir.FunctionCall, depth: int)
     )
 
 
-def _get_checked_arguments(call: ir.FunctionCall, min_count: int, max_count: int) -> tuple[ir.Expr, ...]:
+def _get_arguments_of_allowed_count(call: ir.FunctionCall, min_count: int, max_count: int) -> tuple[ir.Expr, ...]:
     if not min_count <= len(call.args) <= max_count:
         raise semantic_error(f"{call.name}(): function expects {min_count} to {max_count} arguments", inner="SEM0219")
     return call.args

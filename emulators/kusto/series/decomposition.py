@@ -226,7 +226,7 @@ def compute_outlier_scores(
     if len(ordered) == 0:
         return scores
     low, high = (_interpolate_percentile(ordered, percentile) for percentile in percentiles)
-    below, above = _compute_score_factors(*percentiles)
+    below, above = _compute_outlier_score_factors(*percentiles)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         scores = np.where(values > high, (values - high) / (high - low) * above, scores)
         scores = np.where(values < low, (values - low) / (high - low) * below, scores)
@@ -246,7 +246,7 @@ def _interpolate_percentile(ordered: Numbers, percentile: float) -> float:
     return float(ordered[index] + (position - index) * (ordered[following] - ordered[index]))
 
 
-def _compute_score_factors(low_percentile: float, high_percentile: float) -> tuple[float, float]:
+def _compute_outlier_score_factors(low_percentile: float, high_percentile: float) -> tuple[float, float]:
     """Compute the factors by which scores below the low and above the high percentile are scaled."""
     if (low_percentile, high_percentile) == _CUSTOM:
         return _CUSTOM_FACTOR, _CUSTOM_FACTOR
@@ -273,7 +273,7 @@ class Components:
     residual: Numbers
 
 
-def decompose(
+def decompose_series(
     values: Numbers | None,
     seasonality: int | None,
     trend: str | None,
@@ -281,7 +281,7 @@ def decompose(
     threshold: float | None,
 ) -> Any:
     """Return the components of a series by name: baseline, seasonal, trend and residual; None for a null series."""
-    components = compute_components(values, seasonality, trend, tested_points, threshold)
+    components = compute_series_components(values, seasonality, trend, tested_points, threshold)
     return None if components is None else vars(components)
 
 
@@ -297,9 +297,9 @@ def score_anomalies(
     """Return an anomaly flag and a score for each point of a series, and the baseline of the series.
 
     A point is an anomaly if its score is above ``score`` (flag 1) or below ``-score`` (flag -1).
-    `compute_components` describes the other arguments; ``method`` is that of `get_outlier_percentiles`.
+    `compute_series_components` describes the other arguments; ``method`` is that of `get_outlier_percentiles`.
     """
-    components = compute_components(values, seasonality, trend, tested_points, threshold)
+    components = compute_series_components(values, seasonality, trend, tested_points, threshold)
     if components is None:
         return None
     scores = compute_outlier_scores(components.residual, get_outlier_percentiles(method), tested_points=tested_points)
@@ -323,7 +323,7 @@ def extract_seasonal_component(values: Numbers | None, period: int | None, teste
     }
 
 
-def compute_components(
+def compute_series_components(
     values: Numbers | None,
     seasonality: int | None,
     trend: str | None,
@@ -348,7 +348,7 @@ def compute_components(
         return None
     period = _get_or_detect_period(learned, seasonality, _DECOMPOSE_THRESHOLD if threshold is None else threshold)
     seasonal = _compute_seasonal_component(learned, period, len(values))
-    line = _compute_trend(learned - seasonal[: len(learned)], trend or "avg", len(values))
+    line = _compute_trend_component(learned - seasonal[: len(learned)], trend or "avg", len(values))
     baseline = seasonal + line
     with np.errstate(invalid="ignore"):
         return Components(baseline, seasonal, line, values - baseline)
@@ -387,7 +387,7 @@ def _compute_seasonal_component(values: Numbers, period: int, length: int) -> Nu
     return np.tile(medians, -(-length // period))[:length]
 
 
-def _compute_trend(values: Numbers, kind: str, length: int) -> Numbers:
+def _compute_trend_component(values: Numbers, kind: str, length: int) -> Numbers:
     known = ~np.isnan(values)
     if kind == "none":
         return np.zeros(length)

@@ -48,7 +48,7 @@ def apply_iir_filter(values: Numbers | None, numerators: Numbers | None, denomin
     if not (np.isfinite(numerators).all() and np.isfinite(denominators).all()) or denominators[0] == 0:
         return None
     direct = _apply_fir_weights(values, numerators / denominators[0], 0)
-    return {"filtered": _apply_feedback(direct, denominators[1:] / denominators[0])}
+    return {"filtered": _apply_iir_feedback(direct, denominators[1:] / denominators[0])}
 
 
 def _apply_fir_weights(values: Numbers, weights: Numbers, shift: int) -> Numbers:
@@ -64,7 +64,7 @@ def _apply_fir_weights(values: Numbers, weights: Numbers, shift: int) -> Numbers
     return sums[shift : shift + len(values)]
 
 
-def _apply_feedback(direct: Numbers, feedback: Numbers) -> Numbers:
+def _apply_iir_feedback(direct: Numbers, feedback: Numbers) -> Numbers:
     """Apply the recursive part of an IIR filter to ``direct``, the result of its non-recursive part.
 
     The previous results, multiplied by the weights ``feedback``, are subtracted from each point.

@@ -20,7 +20,7 @@ def fit_two_lines(values: Numbers | None) -> Any:
     """
     if values is None or len(values) < _LEAST_POINTS or not np.isfinite(values).all():
         return None
-    left, right = _sum_squared_residuals(values), _sum_squared_residuals(values[::-1])[::-1]
+    left, right = _sum_squared_residuals_of_prefixes(values), _sum_squared_residuals_of_prefixes(values[::-1])[::-1]
     split = int(np.argmin(left[1:-2] + right[2:-1])) + 2
     parts = {"left": _fit_line(values[:split]), "right": _fit_line(values[split:])}
     fitted = np.concatenate([parts["left"].pop("line_fit"), parts["right"].pop("line_fit")])
@@ -70,7 +70,7 @@ def _expand_scaled_polynomial(coefficients: Numbers, center: float, scale: float
     return shifted[1:]
 
 
-def _sum_squared_residuals(values: Numbers) -> Numbers:
+def _sum_squared_residuals_of_prefixes(values: Numbers) -> Numbers:
     """Return the sums of squared residuals for lines fitted to the first 1, 2, 3, ... points of a series."""
     centered = values - values.mean()
     count = np.arange(1.0, len(values) + 1)

@@ -37,7 +37,7 @@ def compute_basket_patterns(codes: Any, weights: Any, columns: float, threshold:
         threshold: minimum share of the rows.
         dimensions: maximum number of values that define a pattern.
     """
-    table = _reshape_codes(codes, columns)
+    table = _reshape_codes_to_table(codes, columns)
     if table is None:
         return None
     found = [
@@ -55,7 +55,7 @@ def compute_cluster_patterns(codes: Any, weights: Any, columns: float, size_weig
     value among all columns. ``size_weight`` is the weight of the first share, from 0 to 1. `compute_basket_patterns`
     describes the other arguments.
     """
-    table = _reshape_codes(codes, columns)
+    table = _reshape_codes_to_table(codes, columns)
     if table is None:
         return None
     total = weights.sum()
@@ -82,7 +82,7 @@ def compute_difference_patterns(
         threshold: minimum difference of the shares.
         dimensions: maximum number of values that define a pattern.
     """
-    table = _reshape_codes(codes, columns)
+    table = _reshape_codes_to_table(codes, columns)
     if table is None or not weights.sum() or not other_weights.sum():
         return None
     # A pattern with this difference has at least this share of one of the sets.
@@ -99,7 +99,7 @@ def compute_difference_patterns(
     return _to_pattern_result([each[2] for each in chosen], counts)
 
 
-def _reshape_codes(codes: Any, columns: float) -> Codes | None:
+def _reshape_codes_to_table(codes: Any, columns: float) -> Codes | None:
     if codes is None or not len(codes):
         return None
     table: Codes = np.asarray(codes, dtype=np.int64).reshape(int(columns), -1)

@@ -47,8 +47,8 @@ def compute_incomplete_beta(x: float, a: float, b: float) -> float:
         return min(max(x, 0.0), 1.0)
     front = math.exp(a * math.log(x) + b * math.log1p(-x) - compute_log_beta(a, b))
     if x < (a + 1) / (a + b + 2):
-        return front * _compute_continued_fraction(x, a, b) / a
-    return 1 - front * _compute_continued_fraction(1 - x, b, a) / b
+        return front * _compute_beta_continued_fraction(x, a, b) / a
+    return 1 - front * _compute_beta_continued_fraction(1 - x, b, a) / b
 
 
 def compute_log_beta(a: float, b: float) -> float:
@@ -58,7 +58,7 @@ def compute_log_beta(a: float, b: float) -> float:
     return math.lgamma(a) + math.lgamma(b) - math.lgamma(a + b)
 
 
-def _compute_continued_fraction(x: float, a: float, b: float) -> float:
+def _compute_beta_continued_fraction(x: float, a: float, b: float) -> float:
     """Compute the continued fraction of the incomplete beta function by the method of Lentz."""
     upper, lower = 1.0, 1 / _replace_almost_zero(1 - (a + b) * x / (a + 1))
     result = lower

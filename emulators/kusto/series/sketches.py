@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import orjson
 
-from emulators.kusto.extensions.digests import REGISTER_BITS, REGISTERS, Pairs, read_digest
+from emulators.kusto.extensions.digests import REGISTER_BITS, REGISTERS, Pairs, extract_values_and_weights
 
 MAX_CENTROIDS = 1000
 MAX_HASHES = 1024
@@ -65,7 +65,7 @@ def merge_digests(digests: Sequence[str | None] | None) -> Any:
 def _parse_digest_or_none(digest: Any) -> Pairs | None:
     """Return the values and weights of a t-digest; None if it is malformed."""
     try:
-        return read_digest(digest)
+        return extract_values_and_weights(digest)
     except (ValueError, TypeError):
         return None
 
@@ -78,14 +78,14 @@ def summarize_hashes_as_set(hashes: Hashes | None) -> Any:
 def _build_hash_set(hashes: Hashes) -> str:
     if len(hashes) <= MAX_HASHES:
         return orjson.dumps([_SET_VERSION, [str(each) for each in np.sort(hashes).tolist()], []]).decode()
-    return _encode_registers(_add_to_registers(hashes, np.zeros(REGISTERS, np.int64)))
+    return _encode_registers(_add_hashes_to_registers(hashes, np.zeros(REGISTERS, np.int64)))
 
 
 def _encode_registers(registers: Hashes) -> str:
     return orjson.dumps([_SET_VERSION, [], registers.tolist()]).decode()
 
 
-def _add_to_registers(hashes: Hashes, registers: Hashes) -> Hashes:
+def _add_hashes_to_registers(hashes: Hashes, registers: Hashes) -> Hashes:
     """Add hashes to the registers of a HyperLogLog sketch, and return the registers."""
     values = hashes.view(np.uint64)
     index, rest = values >> np.uint64(_REST_BITS), values & np.uint64((1 << _REST_BITS) - 1)
@@ -125,7 +125,9 @@ def merge_hash_sets(sets: Sequence[str | None] | None) -> str | None:
     if not is_valid:
         return None
     listed = np.array(sorted(hashes), np.int64)
-    return _build_hash_set(listed) if registers is None else _encode_registers(_add_to_registers(listed, registers))
+    return (
+        _build_hash_set(listed) if registers is None else _encode_registers(_add_hashes_to_registers(listed, registers))
+    )
 
 
 def build_merged_set_output(sets: Sequence[str | None] | None) -> Any:

@@ -36,7 +36,7 @@ def compute_text_patterns(
     parts = [_split_words(text, characters) for text in texts]
     least = max(_LEAST_COUNT, (_DEFAULT_THRESHOLD if threshold is None else threshold) * sum(counts))
     frequent = _find_frequent_words(parts, counts, least)
-    keys = [_build_pattern_key(each, frequent) for each in parts]
+    keys = [_replace_rare_words_by_wildcard(each, frequent) for each in parts]
     totals: dict[Key, float] = collections.defaultdict(float)
     for key, count in zip(keys, counts, strict=True):
         totals[key] += count
@@ -73,7 +73,7 @@ def _find_frequent_words(
     return {place for place, total in totals.items() if total >= min_count and not place[1].isdigit()}
 
 
-def _build_pattern_key(parts: Sequence[str], frequent: set[tuple[int, str]]) -> Key:
+def _replace_rare_words_by_wildcard(parts: Sequence[str], frequent: set[tuple[int, str]]) -> Key:
     return tuple(word if (index, word) in frequent else _WILDCARD for index, word in enumerate(parts[::2]))
 
 

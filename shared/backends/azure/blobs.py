@@ -146,7 +146,7 @@ class AzureBlobStore:
         self._name = container
         self._runtime = account.runtime
 
-    async def create(self, name: str, content: bytes) -> bool:
+    async def create_if_missing(self, name: str, content: bytes) -> bool:
         async def upload_new_blob() -> bool:
             try:
                 await self._open_blob(name).upload_blob(content, overwrite=False)  # with If-None-Match: *

@@ -54,16 +54,16 @@ class BlobCheckpointStore:
         return await _call_and_convert_errors(upload_checkpoint)
 
     async def find_newest(self, prefix: str) -> StoredCheckpoint | None:
-        for millions in await self._list_numbers_descending(prefix, _MILLIONS, "/"):
+        for millions in await self._list_numeric_names_descending(prefix, _MILLIONS, "/"):
             inner = f"{prefix}{millions}/"
-            for thousands in await self._list_numbers_descending(inner, _THOUSANDS - _MILLIONS, "/"):
-                for size in await self._list_numbers_descending(f"{inner}{thousands}/", _SIZE_DIGITS):
+            for thousands in await self._list_numeric_names_descending(inner, _THOUSANDS - _MILLIONS, "/"):
+                for size in await self._list_numeric_names_descending(f"{inner}{thousands}/", _SIZE_DIGITS):
                     # A blob whose name does not match its folders is ignored; it could hide the newest checkpoint.
                     if size.startswith(millions + thousands):
-                        return await self.get(f"{prefix}{size}")
+                        return await self.find_checkpoint(f"{prefix}{size}")
         return None
 
-    async def list_folders(self, parent: str) -> list[str]:
+    async def list_name_prefixes(self, parent: str) -> list[str]:
         async def list_prefixes() -> list[str]:
             container = self._account.open_client().get_container_client(self._notes)
             listed: AsyncIterator[Any] = container.walk_blobs(name_starts_with=f"{parent}/", delimiter="/")
@@ -71,7 +71,7 @@ class BlobCheckpointStore:
 
         return await _call_and_convert_errors(list_prefixes)
 
-    async def get(self, name: str) -> StoredCheckpoint | None:
+    async def find_checkpoint(self, name: str) -> StoredCheckpoint | None:
         async def download_checkpoint() -> StoredCheckpoint | None:
             found = await self._open_checkpoint_blob(name).download_blob()
             created_at = found.properties.last_modified.astimezone(UTC)
@@ -92,7 +92,7 @@ class BlobCheckpointStore:
         """Close the connections to the storage account."""
         await self._account.close()
 
-    async def _list_numbers_descending(self, folder: str, digits: int, ending: str = "") -> list[str]:
+    async def _list_numeric_names_descending(self, folder: str, digits: int, ending: str = "") -> list[str]:
         """Return the names in a folder that consist of exactly ``digits`` digits, highest number first.
 
         Args:

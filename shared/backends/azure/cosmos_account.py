@@ -87,7 +87,9 @@ class CosmosAccount:
         if name not in self._containers:
             async with self._opening:
                 if name not in self._containers:
-                    self._containers[name] = await self._open_checked_container(await self._get_or_open_client(), name)
+                    self._containers[name] = await self._check_definition_and_open_container(
+                        await self._get_or_open_client(), name
+                    )
         return self._containers[name]
 
     async def close(self) -> None:
@@ -126,7 +128,7 @@ class CosmosAccount:
             self._endpoint, credential, transport=self._create_transport(), **SINGLE_TRY_OPTIONS, **timeouts
         )
 
-    async def _open_checked_container(self, client: CosmosClient, name: str) -> ContainerProxy:
+    async def _check_definition_and_open_container(self, client: CosmosClient, name: str) -> ContainerProxy:
         container = client.get_database_client(self._database).get_container_client(name)
         try:
             properties = await retry_read(

@@ -54,18 +54,18 @@ class CosmosAlertStore:
         state = RuleState.model_validate_json(item["content"]) if item["content"] else None
         return RuleRecord(rule, state, tuple(alerts), _build_version_token(item))
 
-    async def save_rule_changes(
+    async def save_rule_changes_and_return_token(
         self, record: RuleRecord, state: RuleState | None, puts: Sequence[Alert], deletes: Sequence[str] = ()
     ) -> str | None:
         current = _item_from_version_token(record)
-        *earlier, last = _split_operations(puts, deletes)
+        *earlier, last = _split_into_transactions(puts, deletes)
         before = {"id": _STATE, "rule": record.rule, "content": _serialize_state(record.state)}
         for operations in earlier:
             current = await self._items.put_if_unchanged(current, before, operations)
             if current is None:
                 return None
         if state is None:
-            return "" if await self._delete_rule_state(record.rule, current, last) else None
+            return "" if await self._delete_rule_state_if_unchanged(record.rule, current, last) else None
         stored = await self._items.put_if_unchanged(current, {**before, "content": _serialize_state(state)}, last)
         return None if stored is None else _build_version_token(stored)
 
@@ -91,7 +91,9 @@ class CosmosAlertStore:
     async def delete_resolved_alerts(self, before: datetime) -> int:  # noqa: ARG002  resolved alerts expire by their ttl
         return 0
 
-    async def _delete_rule_state(self, rule: str, current: Item | None, operations: Sequence[Operation]) -> bool:
+    async def _delete_rule_state_if_unchanged(
+        self, rule: str, current: Item | None, operations: Sequence[Operation]
+    ) -> bool:
         """Delete a rule's state item, together with the last operations on its alerts.
 
         Return False if another process has changed the state item ``current``.
@@ -99,13 +101,13 @@ class CosmosAlertStore:
         if current is None:
             return not operations
         deletion: Operation = ("delete", (_STATE,), {"if_match_etag": current["_etag"]})
-        results, uncertain = await self._items.commit(rule, [deletion, *operations])
+        results, uncertain = await self._items.commit_and_report_uncertainty(rule, [deletion, *operations])
         if results is not None:
             return True
         return uncertain and await self._items.read(_STATE, rule) is None
 
 
-def _split_operations(puts: Sequence[Alert], deletes: Sequence[str]) -> list[list[Operation]]:
+def _split_into_transactions(puts: Sequence[Alert], deletes: Sequence[str]) -> list[list[Operation]]:
     """Split the changes of alerts into transactions of allowed size; the last transaction can be empty."""
     batches: list[list[Operation]] = [[]]
     size = 0

@@ -58,7 +58,7 @@ class CosmosCatalogStore:
         return int(head["version"]) if head else 0
 
     async def load(self) -> StoredCatalog:
-        head, found = await self._load_listed_items(lambda head: head["items"].values())
+        head, found = await self._load_head_and_listed_items(lambda head: head["items"].values())
         items = sorted((_catalog_item_from_stored(each) for each in found), key=lambda item: (item.kind, item.key))
         return StoredCatalog(int(head["version"]) if head else 0, tuple(items))
 
@@ -91,7 +91,7 @@ class CosmosCatalogStore:
                 return expected_version + 1
 
     async def list_pending_events(self) -> Sequence[PendingEvent]:
-        head, found = await self._load_listed_items(lambda head: head["events"].values())
+        head, found = await self._load_head_and_listed_items(lambda head: head["events"].values())
         by_id = {event["append"]: event for event in found}
         return [_event_from_stored(by_id[append_id]) for append_id in head["order"]] if head else []
 
@@ -112,7 +112,9 @@ class CosmosCatalogStore:
     async def _read_head(self) -> Item | None:
         return await self._store.read(HEAD, SCOPE)
 
-    async def _load_listed_items(self, list_ids: Callable[[Item], Iterable[str]]) -> tuple[Item | None, list[Item]]:
+    async def _load_head_and_listed_items(
+        self, list_ids: Callable[[Item], Iterable[str]]
+    ) -> tuple[Item | None, list[Item]]:
         """Return the catalog's head item, and the items with the ids that ``list_ids`` returns for this head item.
 
         If another version of the catalog is stored meanwhile, the head item and the items are read again.
@@ -139,7 +141,7 @@ class CosmosCatalogStore:
                     break
                 count += 1
             staged: list[Operation] = [("create", (item,), {}) for item in items[first : first + count]]
-            results, uncertain = await self._store.commit(SCOPE, staged)
+            results, uncertain = await self._store.commit_and_report_uncertainty(SCOPE, staged)
             # The ids are new, so existing items come from an earlier attempt of this batch.
             if results is None and not uncertain:
                 raise self._store.build_unavailable_error()
@@ -171,7 +173,9 @@ class CosmosCatalogStore:
         """
         for batch in batched(ids, MAX_OPERATIONS, strict=False):
             try:
-                await self._store.commit(SCOPE, [("delete", (item_id,), {}) for item_id in batch])
+                await self._store.commit_and_report_uncertainty(
+                    SCOPE, [("delete", (item_id,), {}) for item_id in batch]
+                )
             except WorkspaceError:
                 _LOG.warning("cannot delete replaced items of the catalog; a later change deletes them", exc_info=True)
 

@@ -30,14 +30,14 @@ from shared.backends.azure.cosmos_segments import (
     query_from_filters,
 )
 from shared.provenance.overview_ports import is_pending_amendment
-from shared.provenance.ports import ChainKey, ChainRecord, Filters, Lookup, RecordPage, Target, Tip
+from shared.provenance.ports import ChainKey, ChainRecord, Filters, LookupField, RecordPage, Target, Tip
 from shared.runtime import Runtime
 
 SEGMENT_BYTES: Final = 8_000_000_000
 """Maximum size in bytes of a segment's items; Cosmos DB limits a logical partition to 20 GB, including its index."""
 
 THROTTLED_SECONDS: Final = 10.0
-_STORED_AS: Final = {Lookup.APPEND_ID: "c.append", Lookup.AMENDMENT_ID: "c.p.AmendmentID"}
+_STORED_AS: Final = {LookupField.APPEND_ID: "c.append", LookupField.AMENDMENT_ID: "c.p.AmendmentID"}
 
 
 class CosmosChainStore:
@@ -105,12 +105,12 @@ class CosmosChainStore:
 
     async def read(self, chain: ChainKey, after: int, *, limit: int, max_bytes: int) -> RecordPage:
         query = RecordQuery(low=max(after + 1, 1), page=min(limit + 1, MAX_PAGE))
-        return await _PageReader(0, limit, max_bytes).read_page(self._segments.split_query(chain, query))
+        return await _PageReader(0, limit, max_bytes).read_page(self._segments.split_query_by_partition(chain, query))
 
     async def read_hashes(self, chain: ChainKey, after: int, *, limit: int) -> Sequence[str]:
         query = RecordQuery(low=max(after + 1, 1), fields="c.id, c.hash", page=min(limit, MAX_PAGE))
         found: list[str] = []
-        async for partition, part in self._segments.split_query(chain, query):
+        async for partition, part in self._segments.split_query_by_partition(chain, query):
             async with aclosing(partition.iterate_items(part)) as rows:
                 async for row in rows:
                     found.append(str(row.get("hash", "")))
@@ -132,17 +132,19 @@ class CosmosChainStore:
         query = query_from_filters(
             filters, descending=newest_first, page_size=page, to_stored=items.hash_filter_value_if_long
         )
-        return await _PageReader(offset, limit, max_bytes).read_page(self._segments.split_query(chain, query))
+        return await _PageReader(offset, limit, max_bytes).read_page(
+            self._segments.split_query_by_partition(chain, query)
+        )
 
-    async def find(self, chain: ChainKey, by: Lookup, values: Sequence[str]) -> Sequence[ChainRecord]:
+    async def find(self, chain: ChainKey, by: LookupField, values: Sequence[str]) -> Sequence[ChainRecord]:
         if not values:
             return []
         names = [f"@v{number}" for number in range(len(values))]
-        stored = values if by is Lookup.APPEND_ID else [items.hash_filter_value_if_long(value) for value in values]
+        stored = values if by is LookupField.APPEND_ID else [items.hash_filter_value_if_long(value) for value in values]
         condition = f"{_STORED_AS[by]} IN ({', '.join(names)})"
         query = RecordQuery(conditions=(condition,), parameters=tuple(zip(names, stored, strict=True)))
         found: list[ChainRecord] = []
-        async for partition, part in self._segments.split_query(chain, query):
+        async for partition, part in self._segments.split_query_by_partition(chain, query):
             async for item in partition.iterate_items(part):
                 record = items.record_from_item(item)
                 if record is not None:
@@ -169,7 +171,7 @@ class CosmosChainStore:
     async def count_records(self, chain: ChainKey, conditions: tuple[str, ...]) -> int:
         """Return the number of a chain's records that meet SQL conditions, which must not contain request text."""
         total = 0
-        async for partition, part in self._segments.split_query(chain, RecordQuery(conditions=conditions)):
+        async for partition, part in self._segments.split_query_by_partition(chain, RecordQuery(conditions=conditions)):
             total += await partition.count(part)
         return total
 
@@ -200,7 +202,9 @@ class CosmosChainStore:
         if before is not None:
             segment, size = (before.segment + 1, 0) if before.sealed else (before.segment, before.size)
         size += sum(map(items.estimate_stored_bytes, records))
-        return SegmentHead(segment, tip, size, size >= self._segment_bytes, "", _compute_counts(before, records))
+        return SegmentHead(
+            segment, tip, size, size >= self._segment_bytes, "", _compute_counts_after_append(before, records)
+        )
 
     async def _send_batch(self, container: ContainerProxy, operations: Sequence[Operation], partition: str) -> Any:
         return await send_batch(
@@ -259,7 +263,7 @@ def _build_pending_amendments_operations(
     return [("create", (items.build_pending_amendments_item(chain, head.segment, head.tip.timestamp, sequences),), {})]
 
 
-def _compute_counts(before: SegmentHead | None, records: Sequence[ChainRecord]) -> HeadCounts:
+def _compute_counts_after_append(before: SegmentHead | None, records: Sequence[ChainRecord]) -> HeadCounts:
     """Compute the counts of a chain's records and pending amendments after an append."""
     change = sum(map(is_pending_amendment, records)) - sum("AmendmentID" in record.projection for record in records)
     if before is None:

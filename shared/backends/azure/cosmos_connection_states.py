@@ -46,7 +46,7 @@ class CosmosConnectionStates:
         for each in arrivals:
             by_source[each.source].append(each)
         await asyncio.gather(
-            *(self._count_with_next_write(source, of_source) for source, of_source in by_source.items())
+            *(self._count_messages_in_next_write(source, of_source) for source, of_source in by_source.items())
         )
 
     async def set_status(self, connections: Collection[str], status: str) -> None:
@@ -65,7 +65,7 @@ class CosmosConnectionStates:
             for connection, count in item.get("counts", {}).items():
                 counts[connection].append(count)
         return {
-            connection: _build_state(statuses.get(connection, _DEFAULT_STATUS), counts[connection])
+            connection: _build_connection_state(statuses.get(connection, _DEFAULT_STATUS), counts[connection])
             for connection in sorted(statuses.keys() | counts.keys())
         }
 
@@ -73,7 +73,7 @@ class CosmosConnectionStates:
         """Wait until the running writes of connection states have ended."""
         await asyncio.gather(*self._writes, return_exceptions=True)
 
-    async def _count_with_next_write(self, source: str, arrivals: Sequence[ArrivedMessages]) -> None:
+    async def _count_messages_in_next_write(self, source: str, arrivals: Sequence[ArrivedMessages]) -> None:
         if source not in self._waiting:
             batch: list[ArrivedMessages] = []
             write = asyncio.create_task(self._write_message_counts(source, batch))
@@ -90,7 +90,7 @@ class CosmosConnectionStates:
 
         def add_counts(before: Item | None) -> Item | None:
             counts: dict[str, dict[str, Any]] = dict(before["counts"]) if before else {}
-            new = [_add_to_message_counts(counts, each) for each in arrivals]
+            new = [_add_new_messages_to_counts(counts, each) for each in arrivals]
             return {"id": place, "source": source, "counts": counts} if any(new) else None
 
         async with self._locks[source]:
@@ -100,7 +100,7 @@ class CosmosConnectionStates:
                 self._known[source] = item
 
 
-def _add_to_message_counts(counts: dict[str, dict[str, Any]], arrivals: ArrivedMessages) -> bool:
+def _add_new_messages_to_counts(counts: dict[str, dict[str, Any]], arrivals: ArrivedMessages) -> bool:
     """Add the messages of one hub partition to the counts; return whether any message was not counted before."""
     before = counts.get(arrivals.connection, {"received": 0, "highest": None, "last": ""})
     highest = before["highest"]
@@ -115,7 +115,7 @@ def _add_to_message_counts(counts: dict[str, dict[str, Any]], arrivals: ArrivedM
     return bool(new)
 
 
-def _build_state(status: str, counts: Sequence[Mapping[str, Any]]) -> ConnectionState:
+def _build_connection_state(status: str, counts: Sequence[Mapping[str, Any]]) -> ConnectionState:
     last = max((count["last"] for count in counts), default="")
     received = sum(int(count["received"]) for count in counts)
     mismatches = sum(int(count.get("mismatches", 0)) for count in counts)

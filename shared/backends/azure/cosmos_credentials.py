@@ -98,7 +98,9 @@ class CosmosCredentialStore:
         await self._revoke_with_descendants(f"{_KEY}{key_id}", key_id, [], at)
 
     async def store_last_use(self, key_id: str, at: datetime) -> None:
-        await self._items.commit(SCOPE, [_build_set_operation(f"{_KEY}{key_id}", "/lastUsedAt", format_rfc3339(at))])
+        await self._items.commit_and_report_uncertainty(
+            SCOPE, [_build_property_patch(f"{_KEY}{key_id}", "/lastUsedAt", format_rfc3339(at))]
+        )
 
     async def add_token(self, token: IssuedToken) -> None:
         if await self._items.put_if_unchanged(None, _token_to_item(token, self._runtime.now())) is None:
@@ -173,7 +175,7 @@ class CosmosCredentialStore:
             stored = {item["id"]: item for item in await self._items.query_items(_ALL, SCOPE, scope=SCOPE)}
             changes: list[Operation] = []
             if key in stored and stored[key]["revokedAt"] is None:
-                changes.append(_build_set_operation(key, "/revokedAt", format_rfc3339(at)))
+                changes.append(_build_property_patch(key, "/revokedAt", format_rfc3339(at)))
             revocations = [_build_revocation_item(token, at) for token in tokens]
             changes += [("create", (item,), {}) for item in revocations if item["id"] not in stored]
             for batch in batched(changes, MAX_OPERATIONS - 1, strict=False):
@@ -193,7 +195,7 @@ def _build_next_version_item(item: Item | None) -> Item:
     return {"id": VERSION, "scope": SCOPE, "version": _read_version(item) + 1}
 
 
-def _build_set_operation(item_id: str, path: str, value: str) -> Operation:
+def _build_property_patch(item_id: str, path: str, value: str) -> Operation:
     return ("patch", (item_id, [{"op": "set", "path": path, "value": value}]), {})
 
 

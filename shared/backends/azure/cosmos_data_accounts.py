@@ -11,7 +11,7 @@ from azure.cosmos.documents import DatabaseAccount
 from azure.identity.aio import DefaultAzureCredential
 
 from shared.backends.azure.cosmos_account import CONNECT_SECONDS, OPEN_SECONDS, READ_SECONDS, SINGLE_TRY_OPTIONS
-from shared.backends.azure.cosmos_data_requests import retry_read
+from shared.backends.azure.cosmos_data_requests import retry_document_read
 from shared.backends.azure.cosmos_requests import CosmosUsage
 from shared.backends.azure.cosmos_transport import create_single_try_transport
 from shared.backends.azure.identity import create_app_credential
@@ -119,7 +119,9 @@ class DataAccounts:
             container = client.get_database_client(table.place.database).get_container_client(table.container.name)
             try:
                 # The SDK caches the partition key of the reply.
-                await retry_read(lambda: container.read(response_hook=self.usage.count_reply), self.usage, self.runtime)
+                await retry_document_read(
+                    lambda: container.read(response_hook=self.usage.count_reply), self.usage, self.runtime
+                )
             except WorkspaceError as error:
                 raise (
                     build_table_not_found_error() if error.code == build_document_not_found_error().code else error

@@ -20,12 +20,12 @@ from shared.data_stores.document_rules import build_document_too_large_error
 from shared.data_stores.errors import (
     build_data_plane_forbidden_error,
     build_document_not_found_error,
-    build_outcome_unknown_error,
     build_partition_full_error,
     build_store_unavailable_error,
     build_table_not_found_error,
     build_throttled_error,
-    build_unique_key_error,
+    build_unique_key_conflict_error,
+    build_write_outcome_unknown_error,
 )
 from shared.errors import Kind, WorkspaceError
 from shared.observability import logs
@@ -57,7 +57,7 @@ _CERTAIN: Final[Mapping[int, Callable[[Exception], WorkspaceError]]] = {
     HTTPStatus.NOT_FOUND: lambda error: (
         build_table_not_found_error() if read_sub_status(error) == _NO_CONTAINER else build_document_not_found_error()
     ),
-    HTTPStatus.CONFLICT: lambda _: build_unique_key_error(),
+    HTTPStatus.CONFLICT: lambda _: build_unique_key_conflict_error(),
     HTTPStatus.PRECONDITION_FAILED: lambda _: build_precondition_failed_error(),
     HTTPStatus.BAD_REQUEST: lambda _: _build_invalid_document_error(),
 }
@@ -77,7 +77,7 @@ def error_from_rejection(error: Exception) -> WorkspaceError | None:
     return build_store_unavailable_error() if is_unsent_request_error(error) else None
 
 
-async def retry_read[T](
+async def retry_document_read[T](
     read: Callable[[], Awaitable[T]], usage: CosmosUsage, runtime: Runtime, *, retry_throttled: bool = False
 ) -> T:
     """Send a read request, with retries after transient failures, and return its result.
@@ -148,7 +148,9 @@ class WriteRetries:
             _LOG.warning(
                 "a write failed after all attempts", extra=logs.fields(status=read_http_status(error)), exc_info=error
             )
-            raise (build_outcome_unknown_error() if self.uncertain else build_store_unavailable_error()) from error
+            raise (
+                build_write_outcome_unknown_error() if self.uncertain else build_store_unavailable_error()
+            ) from error
         await wait_with_backoff(self._failures, read_throttle_delay(error) or 0, self._runtime)
 
 

@@ -16,7 +16,7 @@ from azure.cosmos.aio import ContainerProxy
 from azure.cosmos.partition_key import NonePartitionKeyValue, NullPartitionKeyValue
 
 from shared.backends.azure.cosmos_data_accounts import DataAccounts
-from shared.backends.azure.cosmos_data_requests import FAILURES, WriteRetries, read_http_status, retry_read
+from shared.backends.azure.cosmos_data_requests import FAILURES, WriteRetries, read_http_status, retry_document_read
 from shared.backends.azure.cosmos_queries import query_page
 from shared.conditional_requests import build_precondition_failed_error
 from shared.data_stores.continuation import FIELD
@@ -24,11 +24,11 @@ from shared.data_stores.document_rules import SYSTEM_MEMBERS, WRITE_MARK
 from shared.data_stores.errors import (
     build_document_exists_error,
     build_document_not_found_error,
-    build_outcome_unknown_error,
-    build_unique_key_error,
+    build_unique_key_conflict_error,
+    build_write_outcome_unknown_error,
 )
 from shared.data_stores.models import DocumentKey, DocumentPage, Missing, PartitionValue, StoredDocument, Table
-from shared.errors import Kind, WorkspaceError, invalid
+from shared.errors import Kind, WorkspaceError, build_invalid_field_error
 from shared.runtime import Runtime
 
 PAGE_BYTES: Final = 8 * 1024 * 1024
@@ -66,7 +66,7 @@ class CosmosDocumentStore:
         return None if found is None else StoredDocument(_item_to_text(found), str(found["_etag"]))
 
     async def create(self, table: Table, key: DocumentKey, text: bytes) -> str:
-        marked = _parse_and_add_write_id(text, self._runtime)
+        marked = _parse_document_and_add_write_id(text, self._runtime)
         retries = WriteRetries(self._usage, self._runtime)
         async with self._open_container(table) as container:
             while True:
@@ -86,7 +86,7 @@ class CosmosDocumentStore:
         """Return the error for a new document that the account rejected with 409; the reply does not name the cause."""
         # Without a unique key only the id can conflict, even if the read does not find the document yet.
         if await self._read_item(container, key) is None and await self._has_unique_keys(container):
-            return build_unique_key_error()
+            return build_unique_key_conflict_error()
         return build_document_exists_error()
 
     async def _has_unique_keys(self, container: ContainerProxy) -> bool:
@@ -94,13 +94,13 @@ class CosmosDocumentStore:
             found: Item = await container.read(response_hook=self._usage.count_reply)
             return found
 
-        properties = await retry_read(request_properties, self._usage, self._runtime)
+        properties = await retry_document_read(request_properties, self._usage, self._runtime)
         return bool((properties.get("uniqueKeyPolicy") or {}).get("uniqueKeys"))
 
     async def replace(self, table: Table, key: DocumentKey, text: bytes, if_match: str | None) -> str:
-        marked = _parse_and_add_write_id(text, self._runtime)
+        marked = _parse_document_and_add_write_id(text, self._runtime)
 
-        def find_outcome(item: Item | None, uncertain: bool) -> str | None:  # noqa: FBT001  the type says it
+        def find_result_of_earlier_attempt(item: Item | None, uncertain: bool) -> str | None:  # noqa: FBT001  the type says it
             is_mine = uncertain and item is not None and item.get(WRITE_MARK) == marked[WRITE_MARK]
             return str(item["_etag"]) if is_mine and item is not None else None
 
@@ -116,12 +116,14 @@ class CosmosDocumentStore:
                 )
                 return str(replaced["_etag"])
 
-            return await self._write_document(container, key, if_match, send_replace, find_outcome)
+            return await self._write_document_with_retries(
+                container, key, if_match, send_replace, find_result_of_earlier_attempt
+            )
 
     async def delete(self, table: Table, key: DocumentKey, if_match: str | None) -> None:
         before: set[str] = set()
 
-        def find_outcome(item: Item | None, uncertain: bool) -> str | None:  # noqa: FBT001  the type says it
+        def find_result_of_earlier_attempt(item: Item | None, uncertain: bool) -> str | None:  # noqa: FBT001  the type says it
             if item is None:
                 return "" if uncertain else None
             if uncertain and before and item["_rid"] not in before:
@@ -143,7 +145,9 @@ class CosmosDocumentStore:
                 return ""
 
             # Without a read before, a document deleted by a lost attempt and one that never existed look the same.
-            await self._write_document(container, key, if_match, send_delete, find_outcome, read_first=True)
+            await self._write_document_with_retries(
+                container, key, if_match, send_delete, find_result_of_earlier_attempt, read_etag_first=True
+            )
 
     async def list(
         self, table: Table, partition: PartitionValue, limit: int, after: str | None, *, all_partitions: bool
@@ -178,21 +182,23 @@ class CosmosDocumentStore:
             )
 
         try:
-            return await retry_read(request_page, self._usage, self._runtime)
+            return await retry_document_read(request_page, self._usage, self._runtime)
         except WorkspaceError as error:
             if after is None or error.kind is not Kind.INVALID:
                 raise
-            raise invalid(FIELD, "does not belong to this list; send the token of the previous page") from error
+            raise build_invalid_field_error(
+                FIELD, "does not belong to this list; send the token of the previous page"
+            ) from error
 
-    async def _write_document(
+    async def _write_document_with_retries(
         self,
         container: ContainerProxy,
         key: DocumentKey,
         if_match: str | None,
         send: Callable[[str], Awaitable[str]],
-        find_outcome: FindOutcome,
+        find_result_of_earlier_attempt: FindOutcome,
         *,
-        read_first: bool = False,
+        read_etag_first: bool = False,
     ) -> str:
         """Write a document to Cosmos DB, with retries, and return the result of the write.
 
@@ -203,23 +209,25 @@ class CosmosDocumentStore:
             key: key of the document.
             if_match: the caller's If-Match condition; None for any version.
             send: sends the write, once for each attempt; its argument is the ETag for the If-Match condition.
-            find_outcome: returns the result of the write if the stored item proves that it was applied, else None. The
-                arguments are the item and whether the outcome of an attempt is unknown.
-            read_first: whether the item is read before the first attempt.
+            find_result_of_earlier_attempt: returns the result of the write if the stored item proves that it was
+                applied, else None. The arguments are the item and whether the outcome of an attempt is unknown.
+            read_etag_first: whether the item is read before the first attempt.
         """
-        etag, retries = None if read_first else if_match, WriteRetries(self._usage, self._runtime)
+        etag, retries = None if read_etag_first else if_match, WriteRetries(self._usage, self._runtime)
         while True:
             if etag is None:
                 read = self._read_after_uncertain_write if retries.uncertain else self._read_item
                 found = await read(container, key)
-                result = find_outcome(found, retries.uncertain)
+                result = find_result_of_earlier_attempt(found, retries.uncertain)
                 if result is not None:
                     return result
                 if found is None:
-                    raise build_outcome_unknown_error() if retries.uncertain else build_document_not_found_error()
+                    raise build_write_outcome_unknown_error() if retries.uncertain else build_document_not_found_error()
                 etag = str(found["_etag"])
                 if if_match not in (None, etag):
-                    raise build_outcome_unknown_error() if retries.uncertain else build_precondition_failed_error()
+                    raise (
+                        build_write_outcome_unknown_error() if retries.uncertain else build_precondition_failed_error()
+                    )
             try:
                 return await send(etag)
             except FAILURES as error:
@@ -236,7 +244,7 @@ class CosmosDocumentStore:
             return found
 
         try:
-            return await retry_read(request_item, self._usage, self._runtime, retry_throttled=retry_throttled)
+            return await retry_document_read(request_item, self._usage, self._runtime, retry_throttled=retry_throttled)
         except WorkspaceError as error:
             if error.code == build_document_not_found_error().code:
                 return None
@@ -251,7 +259,7 @@ class CosmosDocumentStore:
         try:
             return await self._read_item(container, key, retry_throttled=True)
         except WorkspaceError as error:
-            raise build_outcome_unknown_error() from error
+            raise build_write_outcome_unknown_error() from error
 
     @asynccontextmanager
     async def _open_container(self, table: Table) -> AsyncIterator[ContainerProxy]:
@@ -263,7 +271,7 @@ class CosmosDocumentStore:
             raise
 
 
-def _parse_and_add_write_id(text: bytes, runtime: Runtime) -> dict[str, Any]:
+def _parse_document_and_add_write_id(text: bytes, runtime: Runtime) -> dict[str, Any]:
     document: dict[str, Any] = orjson.loads(text)
     return {**document, WRITE_MARK: runtime.new_id()}
 

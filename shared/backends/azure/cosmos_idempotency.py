@@ -76,24 +76,24 @@ class CosmosReplyStore:
         return BeginResult(_claim_from_item(item), answer, owns_lease=answer is None and item["lease"] == lease_id)
 
     async def renew_lease(self, name: str, lease_id: str, lease_until: datetime) -> None:
-        await self._change_leased_reply(
+        await self._change_reply_if_leased(
             name, lease_id, lambda item: item | {"leasedUntil": format_rfc3339(lease_until)}
         )
 
     async def save_reply(self, name: str, lease_id: str, reply: bytes) -> bool:
         member = {"answer": base64.b64encode(reply).decode()}
-        return await self._change_leased_reply(name, lease_id, lambda item: item | member)
+        return await self._change_reply_if_leased(name, lease_id, lambda item: item | member)
 
     async def release_lease(self, name: str, lease_id: str, *, forget: bool) -> None:
         if not forget:
-            await self._change_leased_reply(name, lease_id, lambda item: item | _FREE)
+            await self._change_reply_if_leased(name, lease_id, lambda item: item | _FREE)
             return
         item_id = f"answer-{name}"
         item = await self._items.read(item_id, item_id)
         if item is not None and item["lease"] == lease_id and "answer" not in item:
             await self._items.delete(item_id, item_id, etag=item["_etag"])
 
-    async def _change_leased_reply(self, name: str, lease_id: str, change: Callable[[dict[str, Any]], Item]) -> bool:
+    async def _change_reply_if_leased(self, name: str, lease_id: str, change: Callable[[dict[str, Any]], Item]) -> bool:
         """Change a stored reply if the caller still has the lease; return False if it has lost the lease."""
         item_id, has_lease = f"answer-{name}", False
 

@@ -167,13 +167,13 @@ class CosmosItemStore:
         if before is not None:
             operation = ("replace", (body["id"], body), {"if_match_etag": before["_etag"]})
         partition = body[self._definition.partition_key_property]
-        results, uncertain = await self.commit(partition, (operation, *other_operations))
+        results, uncertain = await self.commit_and_report_uncertainty(partition, (operation, *other_operations))
         if results is not None:
             return body | {"_etag": str(results[0]["eTag"])}
         found = await self.read(body["id"], partition) if uncertain else None
         return found if found is not None and write in found.get("writes", ()) else None
 
-    async def commit(self, partition: str, operations: Sequence[Operation]) -> tuple[Any, bool]:
+    async def commit_and_report_uncertainty(self, partition: str, operations: Sequence[Operation]) -> tuple[Any, bool]:
         """Send a transactional batch, with retries, until its outcome is known.
 
         Returns:
@@ -205,7 +205,7 @@ class CosmosItemStore:
     async def delete(self, item_id: str, partition: str, *, etag: str = "") -> None:
         """Delete an item if it exists. With an ETag, delete the item only if it still has this ETag."""
         condition = {"if_match_etag": etag} if etag else {}
-        await self.commit(partition, [("delete", (item_id,), condition)])
+        await self.commit_and_report_uncertainty(partition, [("delete", (item_id,), condition)])
 
     def build_unavailable_error(self) -> WorkspaceError:
         """Build the UNAVAILABLE error with this store's error code."""

@@ -34,7 +34,7 @@ class CosmosJobStore:
         if await self._items.put_if_unchanged(None, _job_to_item(job)) is None:
             raise self._items.build_unavailable_error()
 
-    async def get(self, job_id: str) -> Job | None:
+    async def find_job(self, job_id: str) -> Job | None:
         item = await self._items.read(job_id, job_id)
         return None if item is None else _job_from_item(item)
 

@@ -22,7 +22,15 @@ from shared.backends.azure.cosmos_queries import query_items
 from shared.backends.azure.cosmos_requests import Operation, ReadRetries, build_unavailable_error
 from shared.provenance.hash_rule import format_record_id
 from shared.provenance.overview_ports import ChainSummary, PendingEntry, PendingPlace, StoredVerdict
-from shared.provenance.ports import ChainKey, ChainRecord, Filters, Lookup, OutcomeUnknownError, Target, TipMovedError
+from shared.provenance.ports import (
+    ChainKey,
+    ChainRecord,
+    Filters,
+    LookupField,
+    OutcomeUnknownError,
+    Target,
+    TipMovedError,
+)
 
 READS_AT_ONCE: Final = 16
 COUNTED_AT_ONCE: Final = 100
@@ -95,7 +103,7 @@ class CosmosChainOverview:
         first_at = await self._read_time_of_first_record(chain)
         pending = 0
         if chain.target is Target.DOMAIN_AMENDMENTS:
-            pending = await self._index_amendments(chain, uncounted)
+            pending = await self._index_and_count_pending_amendments(chain, uncounted)
         await self._add_missing_counts(chain, uncounted, first_at, pending)
 
     async def list_pending_amendments(
@@ -105,7 +113,7 @@ class CosmosChainOverview:
         entries: dict[PendingPlace, PendingEntry] = {}
         newest = ""
 
-        def add_entries(item: Item) -> bool:
+        def add_entries_until_enough(item: Item) -> bool:
             nonlocal newest
             # Items with the same time arrive in any order, so all of them are read.
             if len(entries) >= limit and item["pendingAt"] > newest:
@@ -116,9 +124,11 @@ class CosmosChainOverview:
                     entries.setdefault(entry.place, entry)
             return False
 
-        await self._query_items_until(Target.DOMAIN_AMENDMENTS, _PENDING, {"@from": minimum[0]}, add_entries)
+        await self._query_items_until(
+            Target.DOMAIN_AMENDMENTS, _PENDING, {"@from": minimum[0]}, add_entries_until_enough
+        )
         places = sorted(entries, key=_to_sort_key)[:limit]
-        return await self._read_amendments([entries[place] for place in places], max_bytes)
+        return await self._read_records_of_entries([entries[place] for place in places], max_bytes)
 
     async def remove_pending_entries(self, entries: Sequence[PendingEntry]) -> None:
         removed: dict[tuple[ChainKey, str], int] = {}
@@ -168,7 +178,7 @@ class CosmosChainOverview:
             if status["chain"] == items.compute_partition_key(chain, 1):
                 head = await self._store.read_newest_head(chain)
                 found.append(
-                    _build_missing_summary(chain, status) if head is None else _build_summary(chain, head, status)
+                    _build_summary_without_head(chain, status) if head is None else _build_summary(chain, head, status)
                 )
             if len(found) >= limit:
                 break
@@ -220,7 +230,7 @@ class CosmosChainOverview:
         page = await self._store.read(chain, 0, limit=1, max_bytes=1)
         return page.records[0].projection.get("Timestamp", "-") if page.records else "-"
 
-    async def _index_amendments(self, chain: ChainKey, last: int) -> int:
+    async def _index_and_count_pending_amendments(self, chain: ChainKey, last: int) -> int:
         """Add the pending amendments among a chain's first ``last`` records to the index.
 
         Return the number of amendments minus the number of decisions, both counted in these records.
@@ -233,16 +243,16 @@ class CosmosChainOverview:
             if not page.records:
                 break
             low = page.records[-1].sequence + 1
-            pending += await self._index_amendments_of_page(chain, page.records, last)
+            pending += await self._index_and_count_pending_of_page(chain, page.records, last)
         return pending
 
-    async def _index_amendments_of_page(self, chain: ChainKey, records: Sequence[ChainRecord], last: int) -> int:
+    async def _index_and_count_pending_of_page(self, chain: ChainKey, records: Sequence[ChainRecord], last: int) -> int:
         """Add the undecided amendments among ``records`` to the index.
 
         Return the number of these records minus the number of their decisions among the chain's first ``last`` records.
         """
         names = {format_record_id(record.sequence): record for record in records}
-        decisions = await self._store.find(chain, Lookup.AMENDMENT_ID, list(names))
+        decisions = await self._store.find(chain, LookupField.AMENDMENT_ID, list(names))
         decided = {decision.projection["AmendmentID"] for decision in decisions}
         operations: list[Operation] = [
             (
@@ -254,7 +264,9 @@ class CosmosChainOverview:
             if name not in decided
         ]
         if operations:
-            await self._items[chain.target].commit(items.compute_partition_key(chain, 1), operations)
+            await self._items[chain.target].commit_and_report_uncertainty(
+                items.compute_partition_key(chain, 1), operations
+            )
         return len(records) - sum(decision.sequence <= last for decision in decisions)
 
     async def _add_missing_counts(self, chain: ChainKey, counted_from: int, first_at: str, pending: int) -> None:
@@ -286,7 +298,7 @@ class CosmosChainOverview:
                 return
         raise build_unavailable_error()
 
-    async def _read_amendments(self, entries: Sequence[PendingEntry], max_bytes: int) -> list[PendingEntry]:
+    async def _read_records_of_entries(self, entries: Sequence[PendingEntry], max_bytes: int) -> list[PendingEntry]:
         found: list[PendingEntry] = []
         size = 0
         for start in range(0, len(entries), READS_AT_ONCE):
@@ -341,12 +353,12 @@ def _summary_from_items(target: Target, group: Sequence[Item]) -> ChainSummary |
         chain = ChainKey(target, group[0]["scope"])
         is_broken = status.get("verdict", {}).get("valid") is False
         is_own = status.get("chain") == items.compute_partition_key(chain, 1)
-        return _build_missing_summary(chain, status) if is_broken and is_own else None
+        return _build_summary_without_head(chain, status) if is_broken and is_own else None
     head, chain = max(valid, key=lambda pair: pair[0].segment)
     return _build_summary(chain, head, status)
 
 
-def _build_missing_summary(chain: ChainKey, status: Item) -> ChainSummary:
+def _build_summary_without_head(chain: ChainKey, status: Item) -> ChainSummary:
     """Build the summary of a broken chain without a head item from its status item."""
     verdict = _verdict_from_properties(status.get("verdict"))
     return ChainSummary(chain, 0, "", checkpoint_size=status.get("checkpointSize"), verdict=verdict)

@@ -210,7 +210,7 @@ class Segments:
         self._runtime = runtime
         self._lasts: dict[ChainKey, list[int]] = {}
 
-    async def split_query(
+    async def split_query_by_partition(
         self, chain: ChainKey, query: RecordQuery
     ) -> AsyncIterator[tuple[RecordPartition, RecordQuery]]:
         """Yield the partitions that a query must read, in the query's order, each with the query for this partition.

@@ -80,11 +80,11 @@ class CosmosSignatureIndex:
     def __init__(self, account: CosmosAccount) -> None:
         self._items = _create_item_store(account)
 
-    async def read_indexed_until(self) -> str:
+    async def read_index_end_time(self) -> str:
         item = await self._items.read(_COMPLETE_TO, _INDEX)
         return "" if item is None else str(item["time"])
 
-    async def save_indexed_until(self, time: str) -> None:
+    async def save_index_end_time(self, time: str) -> None:
         def change_item(before: Item | None) -> Item | None:
             if before is not None and before["time"] >= time:
                 return None
@@ -100,7 +100,7 @@ class CosmosSignatureIndex:
     ) -> None:
         operations: list[Operation] = [("upsert", (_signature_to_item(one, chain),), {}) for one in signatures]
         for start in range(0, len(operations), MAX_OPERATIONS):
-            await self._items.commit(_INDEX, operations[start : start + MAX_OPERATIONS])
+            await self._items.commit_and_report_uncertainty(_INDEX, operations[start : start + MAX_OPERATIONS])
         item_id = _build_progress_id(chain)
 
         def change_item(before: Item | None) -> Item | None:

@@ -32,7 +32,7 @@ def create_single_try_transport() -> AioHttpTransport:
         trust_env=True,
         cookie_jar=aiohttp.DummyCookieJar(),
         auto_decompress=False,
-        middlewares=(trace_request, connector.leave_rejecting_region, _send_and_convert_lost_connection_error),
+        middlewares=(trace_request, connector.send_and_leave_rejecting_region, _send_and_convert_lost_connection_error),
     )
     return AioHttpTransport(session=session)
 
@@ -54,7 +54,7 @@ class RegionConnector(aiohttp.TCPConnector):
         super().__init__()
         self._renewed_at = -_RENEWAL_SECONDS
 
-    async def leave_rejecting_region(
+    async def send_and_leave_rejecting_region(
         self, request: aiohttp.ClientRequest, handler: aiohttp.ClientHandlerType
     ) -> aiohttp.ClientResponse:
         """Send a request; if its region no longer accepts it, replace all connections (aiohttp middleware)."""

@@ -77,7 +77,7 @@ class EventHubsSender:
             producer = await self._get_or_connect_producer(hub)
             async with asyncio.timeout(self._seconds):
                 for key, group in by_key.items():
-                    await _send_messages_with_key(producer, key, group)
+                    await _send_with_partition_key(producer, key, group)
         except (WorkspaceError, asyncio.CancelledError):
             raise
         except Exception as error:
@@ -125,7 +125,7 @@ class _ProducerWithCredential:
         await self._credential.close()
 
 
-async def _send_messages_with_key(producer: Producer, key: str, messages: Sequence[HubMessage]) -> None:
+async def _send_with_partition_key(producer: Producer, key: str, messages: Sequence[HubMessage]) -> None:
     from azure.eventhub import EventData  # noqa: PLC0415  see _connect_hub
 
     batch = await producer.create_batch(partition_key=key)

@@ -81,7 +81,7 @@ class Vault:
             AzureError: the vault does not respond, or has no key of this name.
             ValueError: the key is not a P-256 key.
         """
-        with _trace_call("list versions"):
+        with _open_vault_call_span("list versions"):
             listed = self._open_client().list_properties_of_key_versions(name)
             enabled = [properties.version async for properties in listed if properties.enabled]
             found = [await self._load_key_version(name, version) for version in enabled if version]
@@ -98,16 +98,16 @@ class Vault:
             signer = self._open_client().get_cryptography_client(name, key_version=version)
             self._signers[name, version] = signer
         digest = hashlib.sha256(message).digest()
-        with _trace_call("sign"):
+        with _open_vault_call_span("sign"):
             return (await signer.sign(SignatureAlgorithm.es256, digest)).signature
 
-    async def check_key(self, name: str) -> None:
+    async def check_key_exists(self, name: str) -> None:
         """Check that the vault has a key of this name.
 
         Raises:
             AzureError: the vault does not respond, or has no key of this name.
         """
-        with _trace_call("get"):
+        with _open_vault_call_span("get"):
             await self._open_client().get_key(name)
 
     async def close(self) -> None:
@@ -153,7 +153,7 @@ async def call_vault[T](request: Callable[[], Awaitable[T]], error_code: str, ke
         raise WorkspaceError(Kind.UNAVAILABLE, error_code, detail) from error
 
 
-def _trace_call(operation: str) -> AbstractContextManager[None]:
+def _open_vault_call_span(operation: str) -> AbstractContextManager[None]:
     return open_call_span(
         f"{operation} key", {"az.namespace": "Microsoft.KeyVault", "workspace.vault.operation": operation}
     )

@@ -37,7 +37,7 @@ from shared.backends.azure.kusto_replies import (
     reject_partial_result,
     reject_several_results,
 )
-from shared.errors import Kind, WorkspaceError, invalid
+from shared.errors import Kind, WorkspaceError, build_invalid_field_error
 from shared.interpreter import pause_garbage_collection
 from shared.observability import logs
 from shared.runtime import SYSTEM_RUNTIME, Runtime
@@ -179,7 +179,7 @@ class KustoEngine:
             _LOG.warning("no token for the query engine", extra=logs.fields(error=type(error.exception).__name__))
             raise build_unavailable_error() from error
         except RecursionError:
-            raise invalid(
+            raise build_invalid_field_error(
                 "query", "a value in the result of the query is nested too deeply", code="QUERY_INVALID"
             ) from None
         except (OSError, ValueError, LookupError, TypeError) as error:

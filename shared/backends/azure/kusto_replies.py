@@ -19,7 +19,7 @@ from azure.kusto.data.exceptions import KustoApiError, KustoMultiApiError, Kusto
 from azure.kusto.data.response import KustoResponseDataSet
 
 from shared.catalog.kql_tokens import tokenize
-from shared.errors import Kind, WorkspaceError, invalid
+from shared.errors import Kind, WorkspaceError, build_invalid_field_error
 from shared.observability import logs
 from shared.timestamps import parse_rfc3339
 from shared.warm_queries.ports import EngineQuery
@@ -82,7 +82,7 @@ def reject_several_results(reply: KustoResponseDataSet, text: str) -> None:
         cause = _find_operator_with_several_results(text)
         rule = f"remove the operator {cause}" if cause else "send one statement at a time"
         detail = f"the query has {count} results; a query of the workspace must have one: {rule}"
-        raise invalid("query", detail, code="QUERY_INVALID")
+        raise build_invalid_field_error("query", detail, code="QUERY_INVALID")
 
 
 def _find_operator_with_several_results(text: str) -> str:
@@ -172,7 +172,7 @@ def raise_query_failure(error: KustoServiceError, query: EngineQuery) -> NoRetur
         raise build_timeout_error(query) from error
     if _contains_any_phrase(_TOO_LARGE, failure.code):
         detail = "The query requires more memory or returns more rows than the engine allows."
-        raise invalid("query", detail, code="QUERY_TOO_LARGE") from error
+        raise build_invalid_field_error("query", detail, code="QUERY_TOO_LARGE") from error
     if failure.is_caused_by_query:
         raise _build_invalid_query_error(failure, query) from error
     _LOG.warning(
@@ -227,10 +227,10 @@ def _build_invalid_query_error(failure: _EngineFailure, query: EngineQuery) -> W
         reported += ". The query runs on Data Explorer only."
     place = _POSITION.search(reported)
     if place is None:
-        return invalid("query", reported, code=code)
+        return build_invalid_field_error("query", reported, code=code)
     line, column = max(int(place[1]) - query.lines_before, 1), int(place[2])
     message = _POSITION.sub(f"[line:position={line}:{column}]", reported)
-    error = invalid("query", message, code=code)
+    error = build_invalid_field_error("query", message, code=code)
     error.members.update(line=line, column=column)
     return error
 

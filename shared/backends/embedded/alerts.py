@@ -52,7 +52,7 @@ class SqliteAlertStore:
         with _convert_errors():
             return await self._database.read(select_rule_state)
 
-    async def save_rule_changes(
+    async def save_rule_changes_and_return_token(
         self, record: RuleRecord, state: RuleState | None, puts: Sequence[Alert], deletes: Sequence[str] = ()
     ) -> str | None:
         token = self._database.runtime.new_id()

@@ -43,9 +43,9 @@ class FolderBlobStore:
         self._links = links
         self._swept = False
 
-    async def create(self, name: str, content: bytes) -> bool:
+    async def create_if_missing(self, name: str, content: bytes) -> bool:
         path = build_blob_path(self._folder, name)
-        return await self._run_in_thread(lambda: self._create_blob(path, content))
+        return await self._run_in_thread(lambda: self._create_blob_if_missing(path, content))
 
     async def upload(self, name: str, source: Path) -> None:
         path = build_blob_path(self._folder, name)
@@ -81,7 +81,7 @@ class FolderBlobStore:
     async def delete(self, names: Collection[str]) -> None:
         paths = [build_blob_path(self._folder, name) for name in names]
         blocks = [build_block_folder(self._folder, name) for name in names]
-        await self._run_in_thread(lambda: _remove_files(paths, blocks, self._folder))
+        await self._run_in_thread(lambda: _remove_blobs_and_empty_folders(paths, blocks, self._folder))
 
     async def create_download_link(self, name: str, file_name: str, expires_at: datetime) -> str:
         link = FileLink(self._folder.name, name, file_name, expires_at)
@@ -109,15 +109,15 @@ class FolderBlobStore:
             detail = "The blob store does not respond; retry later."
             raise WorkspaceError(Kind.UNAVAILABLE, "BLOB_STORE_UNAVAILABLE", detail) from error
 
-    def _create_blob(self, path: Path, content: bytes) -> bool:
+    def _create_blob_if_missing(self, path: Path, content: bytes) -> bool:
         if path.exists():
             return False
 
         def create_from_draft() -> bool:
             draft = durable_files.write_temporary_file(self._create_draft_path(path.name), content)
-            return durable_files.move_temporary_file_if_absent(path, draft, self._folder)
+            return durable_files.move_temporary_file_if_target_missing(path, draft, self._folder)
 
-        return _move_into_folder(path.parent, create_from_draft)
+        return _create_folder_and_move_file(path.parent, create_from_draft)
 
     def _copy_file_to_blob(self, path: Path, source: Path) -> None:
         draft = durable_files.write_temporary_file(self._create_draft_path(path.name), b"")
@@ -126,7 +126,7 @@ class FolderBlobStore:
                 shutil.copyfileobj(content, file, 1024 * 1024)
                 file.flush()
                 os.fsync(file.fileno())
-            _move_into_folder(path.parent, lambda: draft.replace(path))
+            _create_folder_and_move_file(path.parent, lambda: draft.replace(path))
         except BaseException:
             draft.unlink(missing_ok=True)
             raise
@@ -194,7 +194,7 @@ def _iterate_blob_of_entry(name: str, entry: "os.DirEntry[str]") -> Iterator[Blo
     yield Blob(name, found.st_size, datetime.fromtimestamp(found.st_mtime, UTC), _build_etag(found))
 
 
-def _move_into_folder[T](folder: Path, move_file: Callable[[], T]) -> T:
+def _create_folder_and_move_file[T](folder: Path, move_file: Callable[[], T]) -> T:
     """Create a folder, and call the function ``move_file``, which moves a file into the folder.
 
     If another process removed the folder meanwhile, create it and call the function again.
@@ -212,7 +212,7 @@ def _move_into_folder[T](folder: Path, move_file: Callable[[], T]) -> T:
     raise AssertionError("unreachable: the last attempt returns a result or raises its error")
 
 
-def _remove_files(paths: Collection[Path], block_folders: Collection[Path], top_folder: Path) -> None:
+def _remove_blobs_and_empty_folders(paths: Collection[Path], block_folders: Collection[Path], top_folder: Path) -> None:
     """Delete the files and blocks of blobs, and then the folders below ``top_folder`` that have become empty."""
     for path in paths:
         path.unlink(missing_ok=True)

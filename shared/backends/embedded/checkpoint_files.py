@@ -32,15 +32,15 @@ class FileCheckpointStore:
         self._folder = folder
 
     async def create(self, name: str, note: bytes) -> bool:
-        return await self._run_in_thread(lambda: _create_file(self._resolve_path(name), note, self._folder))
+        return await self._run_in_thread(lambda: _create_file_if_missing(self._resolve_path(name), note, self._folder))
 
     async def find_newest(self, prefix: str) -> StoredCheckpoint | None:
         return await self._run_in_thread(lambda: self._find_newest(prefix))
 
-    async def list_folders(self, parent: str) -> list[str]:
+    async def list_name_prefixes(self, parent: str) -> list[str]:
         return await self._run_in_thread(lambda: [f"{parent}/{name}/" for name in _list_names(self._folder / parent)])
 
-    async def get(self, name: str) -> StoredCheckpoint | None:
+    async def find_checkpoint(self, name: str) -> StoredCheckpoint | None:
         return await self._run_in_thread(lambda: self._read_checkpoint(name))
 
     async def save_working_state(self, name: str, state: bytes) -> None:
@@ -91,8 +91,8 @@ def _list_names(folder: Path) -> list[str]:
         return []
 
 
-def _create_file(path: Path, content: bytes, top: Path) -> bool:
-    return durable_files.move_temporary_file_if_absent(
+def _create_file_if_missing(path: Path, content: bytes, top: Path) -> bool:
+    return durable_files.move_temporary_file_if_target_missing(
         path, durable_files.write_temporary_file(path, content, _READ_ONLY), top
     )
 

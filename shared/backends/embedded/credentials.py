@@ -73,14 +73,14 @@ class SqliteCredentialStore:
 
     async def load(self) -> Credentials:
         with _convert_errors():
-            return await self._database.read(partial(_load_credentials, self._compute_retention_start()))
+            return await self._database.read(partial(_load_credentials, self._compute_earliest_retained_expiry()))
 
     async def add_key(self, key: ApiKey, parent: str = "") -> ApiKey:
         def insert_key_if_missing(connection: sqlite3.Connection) -> ApiKey:
             stored = _find_key(connection, key.key_id)
             if stored is None:
                 _require_not_revoked(connection, parent)
-                _execute_and_increment_version(connection, _build_key_statements(key))
+                _execute_and_increment_version(connection, _build_statements_to_store_key(key))
             return stored or key
 
         with _convert_errors():
@@ -107,7 +107,7 @@ class SqliteCredentialStore:
     async def add_token(self, token: IssuedToken) -> None:
         def insert_token(connection: sqlite3.Connection) -> None:
             _require_not_revoked(connection, token.parent)
-            since = format_rfc3339(self._compute_retention_start())
+            since = format_rfc3339(self._compute_earliest_retained_expiry())
             connection.execute("DELETE FROM issued_tokens WHERE expires_at < ?", (since,))
             row = (token.token_id, token.principal, format_rfc3339(token.expires_at), token.parent)
             connection.execute("INSERT INTO issued_tokens VALUES (?,?,?,?,NULL)", row)
@@ -125,7 +125,7 @@ class SqliteCredentialStore:
     async def revoke_token(self, token_id: str, at: datetime) -> None:
         await self._execute_in_transaction((_REVOKE_TOKENS, (token_id, format_rfc3339(at))))
 
-    def _compute_retention_start(self) -> datetime:
+    def _compute_earliest_retained_expiry(self) -> datetime:
         """Return the earliest expiry of the tokens that are still retained."""
         return self._database.runtime.now() - RETENTION_AFTER_EXPIRY
 
@@ -149,17 +149,17 @@ def _execute_and_increment_version(connection: sqlite3.Connection, statements: S
     connection.execute("UPDATE credential_version SET version = version + 1")
 
 
-def _build_key_statements(key: ApiKey) -> Sequence[_Statement]:
+def _build_statements_to_store_key(key: ApiKey) -> Sequence[_Statement]:
     rights = None if key.rights is None else json.dumps(sorted(key.rights))
     row = (
         *(key.key_id, key.salt, key.digest, key.principal, key.name, rights),
         *(_format_time(at) for at in (key.created_at, key.expires_at, key.last_used_at, key.revoked_at)),
     )
     binding = json.dumps(key.binding and key.binding.to_json())
-    return (_INSERT_KEY, row), _build_creators_statement(key), (_SET_BINDING, (key.key_id, binding))
+    return (_INSERT_KEY, row), _build_statement_to_store_creators(key), (_SET_BINDING, (key.key_id, binding))
 
 
-def _build_creators_statement(key: ApiKey) -> _Statement:
+def _build_statement_to_store_creators(key: ApiKey) -> _Statement:
     if key.creators is None:
         return _DELETE_CREATORS, (key.key_id,)
     return _SET_CREATORS, (key.key_id, json.dumps(key.creators))

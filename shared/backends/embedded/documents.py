@@ -25,7 +25,7 @@ from shared.data_stores.models import (
     Table,
 )
 from shared.data_stores.partition_keys import format_partition_key
-from shared.errors import invalid
+from shared.errors import build_invalid_field_error
 from shared.runtime import SYSTEM_RUNTIME, Runtime
 
 SCHEMA = """
@@ -92,7 +92,9 @@ class SqliteContainerStore:
             found = await self._reads.read(lambda connection: _read_containers(connection, database))
             missing = [container for name, container in declared.items() if name not in found]
             if missing:
-                await self._writes.write(lambda connection: _insert_missing_containers(connection, database, missing))
+                await self._writes.write(
+                    lambda connection: _insert_and_count_missing_containers(connection, database, missing)
+                )
                 found = await self._reads.read(lambda connection: _read_containers(connection, database))
         return [found[name] for name in sorted(found)]
 
@@ -102,7 +104,7 @@ class SqliteContainerStore:
     async def create_container(self, database: DatabaseAddress, container: AccountContainer) -> None:
         with _convert_errors():
             created = await self._writes.write(
-                lambda connection: _insert_missing_containers(connection, database, [container])
+                lambda connection: _insert_and_count_missing_containers(connection, database, [container])
             )
         if not created and container not in await self._list_declared(database):
             raise build_container_exists_error()
@@ -159,7 +161,10 @@ class SqliteDocumentStore:
     async def list(
         self, table: Table, partition: PartitionValue, limit: int, after: str | None, *, all_partitions: bool
     ) -> DocumentPage:
-        place, low = _build_container_key(table), ("", "") if after is None else _parse_page_token(after)
+        place, low = (
+            _build_container_key(table),
+            ("", "") if after is None else _parse_partition_and_id_of_page_token(after),
+        )
         if all_partitions:
             where, values = "(partition_key, id) > (?, ?)", (*place, *low)
         else:
@@ -204,7 +209,7 @@ def _read_containers(connection: sqlite3.Connection, database: DatabaseAddress) 
     return {name: AccountContainer(name, path) for name, path in rows}
 
 
-def _insert_missing_containers(
+def _insert_and_count_missing_containers(
     connection: sqlite3.Connection, database: DatabaseAddress, containers: Iterable[AccountContainer]
 ) -> int:
     rows = [
@@ -224,9 +229,11 @@ def _build_page(rows: sqlite3.Cursor, limit: int) -> DocumentPage:
     return DocumentPage(tuple(texts), None)
 
 
-def _parse_page_token(after: str) -> tuple[str, str]:
+def _parse_partition_and_id_of_page_token(after: str) -> tuple[str, str]:
     try:
         partition, document_id = json.loads(after)
     except ValueError:
-        raise invalid(FIELD, "does not belong to this list; send the token of the previous page") from None
+        raise build_invalid_field_error(
+            FIELD, "does not belong to this list; send the token of the previous page"
+        ) from None
     return str(partition), str(document_id)

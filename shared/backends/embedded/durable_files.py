@@ -5,7 +5,7 @@ import uuid
 from pathlib import Path
 
 
-def move_temporary_file_if_absent(path: Path, temporary_path: Path, top_folder: Path) -> bool:
+def move_temporary_file_if_target_missing(path: Path, temporary_path: Path, top_folder: Path) -> bool:
     """Move a temporary file to a new path; if a file exists there, delete the temporary file and return False.
 
     Args:

@@ -47,7 +47,7 @@ class SqliteGrantStore:
             connection.execute("DELETE FROM oauth_grants WHERE expires_at < ?", (oldest,))
             row = (
                 *(grant.grant_id, grant.member_id, grant.token_id, grant.api_key_id, format_rfc3339(grant.expires_at)),
-                *(_is_unrecorded(grant), _grant_to_text(grant)),
+                *(_has_unrecorded_end(grant), _grant_to_text(grant)),
             )
             connection.execute("INSERT INTO oauth_grants VALUES (?,?,?,?,?,?,1,?)", row)
 
@@ -67,7 +67,7 @@ class SqliteGrantStore:
         )
         arguments = (
             format_rfc3339(after.expires_at),
-            _is_unrecorded(after),
+            _has_unrecorded_end(after),
             _grant_to_text(after),
             after.grant_id,
             int(before.version),
@@ -101,7 +101,7 @@ def _grant_to_text(grant: Grant) -> str:
     return json.dumps(grant_to_json(grant), ensure_ascii=False)
 
 
-def _is_unrecorded(grant: Grant) -> bool:
+def _has_unrecorded_end(grant: Grant) -> bool:
     return grant.end is not None and not grant.end.is_recorded
 
 

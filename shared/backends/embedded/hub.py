@@ -119,14 +119,16 @@ class HubWriter:
     def _append_events(self, connection: sqlite3.Connection, batch: Sequence[_Send]) -> None:
         enqueued = to_microseconds(self._runtime.now())
         for place, rows in _merge_rows_of_sends(batch).items():
-            last = self._reserve_sequence_numbers(connection, place, len(rows))
+            last = self._reserve_and_get_last_sequence_number(connection, place, len(rows))
             first_id = to_event_id(self._ids[place], last - len(rows) + 1)
             connection.executemany(
                 "INSERT INTO events (id, enqueued, partition_key, properties, body) VALUES (?, ?, ?, ?, ?)",
                 ((first_id + index, enqueued, *row) for index, row in enumerate(rows)),
             )
 
-    def _reserve_sequence_numbers(self, connection: sqlite3.Connection, place: tuple[str, str], count: int) -> int:
+    def _reserve_and_get_last_sequence_number(
+        self, connection: sqlite3.Connection, place: tuple[str, str], count: int
+    ) -> int:
         """Reserve the next ``count`` sequence numbers of a partition, and return the last reserved number."""
         if place not in self._ids:
             connection.execute("INSERT OR IGNORE INTO partitions (hub, partition) VALUES (?, ?)", place)

@@ -43,7 +43,7 @@ class HubArchiveProgress:
             for hub, group in PATH_TO_ARCHIVE:
                 # A hub contains all messages of the previous hub only after the previous hub was read completely.
                 target = await self._read_in_thread(partial(_read_last_sequence_numbers, hub))
-                while not await self._read_in_thread(partial(_has_read_up_to, hub, group, target)):
+                while not await self._read_in_thread(partial(_has_group_read_up_to, hub, group, target)):
                     if self._runtime.monotonic() >= ends:
                         _LOGGER.warning("a download stops waiting for messages that are not yet archived")
                         return False
@@ -68,7 +68,7 @@ def _read_last_sequence_numbers(hub: str, reader: HubReader) -> dict[str, int]:
     return {partition: reader.find_last_sequence_number(hub, partition) for partition in reader.list_partitions(hub)}
 
 
-def _has_read_up_to(hub: str, group: str, target: dict[str, int], reader: HubReader) -> bool:
+def _has_group_read_up_to(hub: str, group: str, target: dict[str, int], reader: HubReader) -> bool:
     return all(reader.read_offset(hub, group, partition) >= last for partition, last in target.items())
 
 
@@ -138,17 +138,17 @@ class HubTrimmer:
             "SELECT id FROM events WHERE id BETWEEN ? AND ? AND enqueued >= ? ORDER BY id LIMIT 1",
             (first, last, to_microseconds(older_than)),
         ).fetchone()
-        return self._delete_range(first, newer[0] - 1 if newer else last)
+        return self._delete_events_of_id_range(first, newer[0] - 1 if newer else last)
 
-    def _delete_range(self, first: int, last: int) -> int:
+    def _delete_events_of_id_range(self, first: int, last: int) -> int:
         """Delete the events of a range of ids in small parts, so that senders do not wait long for the file."""
         deleted, count = 0, _CHUNK
         while count == _CHUNK:
-            count = self._write_and_pause(lambda: self._delete_chunk(first, last))
+            count = self._write_and_pause(lambda: self._delete_some_events_of_id_range(first, last))
             deleted += count
         return deleted
 
-    def _delete_chunk(self, first: int, last: int) -> int:
+    def _delete_some_events_of_id_range(self, first: int, last: int) -> int:
         return self._connection.execute(
             "DELETE FROM events WHERE id IN (SELECT id FROM events WHERE id BETWEEN ? AND ? ORDER BY id LIMIT ?)",
             (first, last, _CHUNK),

@@ -76,7 +76,7 @@ class SqliteReplyStore:
             return await self._database.write(insert_claim_and_lease)
 
     async def renew_lease(self, name: str, lease_id: str, lease_until: datetime) -> None:
-        await self._execute_update(
+        await self._execute_update_and_test_for_change(
             "UPDATE answers SET leased_until = ? WHERE name = ? AND lease = ?",
             format_rfc3339(lease_until),
             name,
@@ -84,21 +84,21 @@ class SqliteReplyStore:
         )
 
     async def save_reply(self, name: str, lease_id: str, reply: bytes) -> bool:
-        return await self._execute_update(
+        return await self._execute_update_and_test_for_change(
             "UPDATE answers SET answer = ? WHERE name = ? AND lease = ?", reply, name, lease_id
         )
 
     async def release_lease(self, name: str, lease_id: str, *, forget: bool) -> None:
         if forget:
-            await self._execute_update(
+            await self._execute_update_and_test_for_change(
                 "DELETE FROM answers WHERE name = ? AND lease = ? AND answer IS NULL", name, lease_id
             )
         else:
-            await self._execute_update(
+            await self._execute_update_and_test_for_change(
                 "UPDATE answers SET lease = '', leased_until = '' WHERE name = ? AND lease = ?", name, lease_id
             )
 
-    async def _execute_update(self, sql: str, *values: str | bytes) -> bool:
+    async def _execute_update_and_test_for_change(self, sql: str, *values: str | bytes) -> bool:
         """Execute an SQL statement in the file; return whether the statement changed a row."""
         with _convert_sqlite_errors():
             return await self._database.write(lambda connection: connection.execute(sql, values).rowcount > 0)

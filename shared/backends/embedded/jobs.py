@@ -34,7 +34,7 @@ class SqliteJobStore:
         with _convert_job_errors():
             await self._database.write(lambda connection: connection.execute(sql, row).rowcount)
 
-    async def get(self, job_id: str) -> Job | None:
+    async def find_job(self, job_id: str) -> Job | None:
         with _convert_job_errors():
             return await self._database.read(lambda connection: _read_job(connection, job_id))
 

@@ -110,10 +110,12 @@ class FileNoteSigner:
         self._loaded: tuple[tuple[int, ...], ec.EllipticCurvePrivateKey] | None = None
 
     async def sign(self, message: bytes) -> bytes:
-        return _sign_message(await self._runtime.run_in_thread(self._load_current_key), message)
+        return _sign_message(await self._runtime.run_in_thread(self._load_current_key_and_convert_errors), message)
 
     async def load_public_key(self) -> bytes:
-        return _to_der_public_key((await self._runtime.run_in_thread(self._load_current_key)).public_key())
+        return _to_der_public_key(
+            (await self._runtime.run_in_thread(self._load_current_key_and_convert_errors)).public_key()
+        )
 
     async def load_trusted_keys(self, *, reload: bool = False) -> Sequence[bytes]:  # noqa: ARG002  nothing is cached
         return await self._runtime.run_in_thread(self._read_trusted_keys)
@@ -123,7 +125,7 @@ class FileNoteSigner:
             spki for path in sorted(get_public_key_folder(self._path).glob("*.pem")) if (spki := _read_public_key(path))
         ]
         try:
-            current = _to_der_public_key(self._load_current_key().public_key())
+            current = _to_der_public_key(self._load_current_key_and_convert_errors().public_key())
         except WorkspaceError:
             # Existing checkpoints can be verified although the signing key is missing.
             if published:
@@ -131,7 +133,7 @@ class FileNoteSigner:
             raise
         return list(dict.fromkeys([current, *published]))
 
-    def _load_current_key(self) -> ec.EllipticCurvePrivateKey:
+    def _load_current_key_and_convert_errors(self) -> ec.EllipticCurvePrivateKey:
         try:
             return self._load_or_create_current_key()
         except ValueError:
@@ -167,7 +169,7 @@ def load_or_create_secret(path: Path, runtime: Runtime = SYSTEM_RUNTIME) -> byte
     """Return the secret that a file contains; if the file does not exist, create it with random bytes."""
     if not path.exists():
         draft = durable_files.write_temporary_file(path, runtime.random_bytes(_SECRET_BYTES), 0o600)
-        durable_files.move_temporary_file_if_absent(path, draft, path.parent)
+        durable_files.move_temporary_file_if_target_missing(path, draft, path.parent)
     return path.read_bytes()
 
 
@@ -192,7 +194,9 @@ def create_private_key_file(path: Path) -> None:
     pem = ec.generate_private_key(ec.SECP256R1()).private_bytes(
         serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     )
-    durable_files.move_temporary_file_if_absent(path, durable_files.write_temporary_file(path, pem, 0o600), path.parent)
+    durable_files.move_temporary_file_if_target_missing(
+        path, durable_files.write_temporary_file(path, pem, 0o600), path.parent
+    )
 
 
 def rotate_checkpoint_key(path: Path) -> str:
@@ -231,7 +235,7 @@ def store_public_key(path: Path, key: ec.EllipticCurvePublicKey) -> None:
     target = get_public_key_folder(path) / f"{_build_key_file_name(key)}.pem"
     if not target.exists():
         pem = key.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
-        durable_files.move_temporary_file_if_absent(
+        durable_files.move_temporary_file_if_target_missing(
             target, durable_files.write_temporary_file(target, pem, 0o444), path.parent
         )
 

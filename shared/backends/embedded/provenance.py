@@ -36,7 +36,7 @@ from shared.provenance.ports import (
     ChainKey,
     ChainRecord,
     Filters,
-    Lookup,
+    LookupField,
     OutcomeUnknownError,
     RecordPage,
     Row,
@@ -59,7 +59,7 @@ CHANGED = (
 A head row that changes while the pages are read is returned a second time.
 """
 
-_RECORDS_BY = {Lookup.APPEND_ID: "append_id", Lookup.AMENDMENT_ID: "amendment_id"}
+_RECORDS_BY = {LookupField.APPEND_ID: "append_id", LookupField.AMENDMENT_ID: "amendment_id"}
 
 
 class SqliteChainStore:
@@ -193,7 +193,7 @@ class SqliteChainStore:
 
         return await self._read_in_thread(select_matches)
 
-    async def find(self, chain: ChainKey, by: Lookup, values: Sequence[str]) -> Sequence[ChainRecord]:
+    async def find(self, chain: ChainKey, by: LookupField, values: Sequence[str]) -> Sequence[ChainRecord]:
         marks = ", ".join("?" * len(values))
         where = f"chain = ? AND {_RECORDS_BY[by]} IN ({marks}) AND +sequence > 0 AND {IN_PLACE}"
         sql = f"SELECT {RECORD_COLUMNS} FROM records WHERE {where}"  # noqa: S608  column names

@@ -59,7 +59,7 @@ def select_matching_rows(
         offset: number of matches to skip.
         is_amendment_chain: whether the chain contains amendments, for which the file has an index by entity.
     """
-    where, values = _build_condition(connection, chain, filters, is_amendment_chain=is_amendment_chain)
+    where, values = _build_condition_and_values(connection, chain, filters, is_amendment_chain=is_amendment_chain)
     order = "DESC" if newest_first else "ASC"
     # Only names of columns and operators are inserted into the text.
     sql = f"SELECT {RECORD_COLUMNS} FROM records WHERE {where} ORDER BY sequence {order} LIMIT -1 OFFSET ?"  # noqa: S608
@@ -70,12 +70,12 @@ def count_matching_rows(
     connection: sqlite3.Connection, chain: int, filters: Filters, max_count: int, *, is_amendment_chain: bool
 ) -> int:
     """Count the rows of an audit chain that match filters; counting stops at ``max_count``."""
-    where, values = _build_condition(connection, chain, filters, is_amendment_chain=is_amendment_chain)
+    where, values = _build_condition_and_values(connection, chain, filters, is_amendment_chain=is_amendment_chain)
     sql = f"SELECT count(*) FROM (SELECT 1 FROM records WHERE {where} LIMIT ?)"  # noqa: S608  as above
     return int(connection.execute(sql, (*values, min(max_count, _LAST))).fetchone()[0])
 
 
-def _build_condition(
+def _build_condition_and_values(
     connection: sqlite3.Connection, chain: int, filters: Filters, *, is_amendment_chain: bool
 ) -> tuple[str, list[Any]]:
     first, last = _find_sequence_range(connection, chain, filters)
@@ -120,7 +120,7 @@ def _find_first_sequence_from(connection: sqlite3.Connection, chain: int, instan
     high = max(0, row[0] if row else 0) + 1
     while low < high:
         middle = (low + high) // 2
-        found = _find_next_record_with_valid_time(connection, chain, middle)
+        found = _find_next_sequence_and_valid_time(connection, chain, middle)
         if found is None:
             # No record from here on has a valid time: do not exclude records.
             low, high = (middle + 1, high) if strict else (low, middle)
@@ -131,7 +131,7 @@ def _find_first_sequence_from(connection: sqlite3.Connection, chain: int, instan
     return low
 
 
-def _find_next_record_with_valid_time(
+def _find_next_sequence_and_valid_time(
     connection: sqlite3.Connection, chain: int, sequence: int
 ) -> tuple[int, str] | None:
     """Find the first record, at or after a sequence number, whose content has a valid time.

@@ -107,7 +107,7 @@ class SqliteChainOverview:
                 condition = f"+{condition} AND {_IS_BROKEN}" if broken_only else condition
                 sql = f"{_SUMMARIES} {condition} ORDER BY scope LIMIT ?"
                 stored = map(_summary_from_row, connection.execute(sql, (*values, limit - len(found))))
-                missing = _select_missing_chains(connection, one, last, limit - len(found))
+                missing = _select_chains_without_head_row(connection, one, last, limit - len(found))
                 both = sorted((*stored, *missing), key=lambda summary: summary.chain.scope_key)
                 found += both[: limit - len(found)]
                 if len(found) >= limit:
@@ -134,13 +134,13 @@ class SqliteChainOverview:
         return await self._run_read(select_count)
 
     async def list_chains_with_incomplete_counts(self, limit: int) -> Sequence[ChainKey]:
-        def select_uncounted(connection: sqlite3.Connection) -> list[ChainKey]:
+        def select_chains_with_incomplete_counts(connection: sqlite3.Connection) -> list[ChainKey]:
             return [ChainKey(Target.DOMAIN_AMENDMENTS, row[0]) for row in connection.execute(_UNCOUNTED, (limit,))]
 
-        return await self._run_read(select_uncounted)
+        return await self._run_read(select_chains_with_incomplete_counts)
 
     async def add_missing_chain_counts(self, chain: ChainKey) -> None:
-        while not await self._run_write(lambda connection: _count_next_amendments(connection, chain)):
+        while not await self._run_write(lambda connection: _count_next_amendments_and_check_end(connection, chain)):
             pass
 
     async def list_pending_amendments(
@@ -168,7 +168,7 @@ class SqliteChainOverview:
     async def save_checkpoint_sizes(self, sizes: Mapping[ChainKey, int]) -> None:
         def update_sizes(connection: sqlite3.Connection) -> None:
             for chain, size in sizes.items():
-                number = _ensure_summary_row(connection, chain)
+                number = _ensure_summary_row_and_get_chain_number(connection, chain)
                 connection.execute(_SAVE_SIZE, (size, number))
 
         if sizes:
@@ -185,7 +185,7 @@ class SqliteChainOverview:
         }
 
         def update_verdict(connection: sqlite3.Connection) -> None:
-            number = _ensure_summary_row(connection, chain)
+            number = _ensure_summary_row_and_get_chain_number(connection, chain)
             if not number and not verdict.is_valid:
                 connection.execute(_SAVE_MISSING, {**names, "target": chain.target, "scope": chain.scope_key})
                 return
@@ -206,7 +206,7 @@ class SqliteChainOverview:
             return await self._database.write(function)
 
 
-def _select_missing_chains(
+def _select_chains_without_head_row(
     connection: sqlite3.Connection, target: Target, last_scope: str | None, limit: int
 ) -> list[ChainSummary]:
     condition, values = ("", ()) if last_scope is None else (" AND scope > ?", (last_scope,))
@@ -214,7 +214,7 @@ def _select_missing_chains(
     return [ChainSummary(ChainKey(target, scope), 0, "", verdict=_verdict_from_columns(*row)) for scope, *row in rows]
 
 
-def _ensure_summary_row(connection: sqlite3.Connection, chain: ChainKey) -> int:
+def _ensure_summary_row_and_get_chain_number(connection: sqlite3.Connection, chain: ChainKey) -> int:
     """Create a chain's summary row if it is missing; return the chain's number, or 0 if the chain has no head row."""
     number = find_chain_number(connection, chain)
     if number:
@@ -222,9 +222,9 @@ def _ensure_summary_row(connection: sqlite3.Connection, chain: ChainKey) -> int:
     return number
 
 
-def _count_next_amendments(connection: sqlite3.Connection, chain: ChainKey) -> bool:
+def _count_next_amendments_and_check_end(connection: sqlite3.Connection, chain: ChainKey) -> bool:
     """Count the next pending amendments of a chain, up to 1,000; return True if no uncounted record remains."""
-    number = _ensure_summary_row(connection, chain)
+    number = _ensure_summary_row_and_get_chain_number(connection, chain)
     row = connection.execute("SELECT sequence, hash, timestamp FROM chains WHERE chain = ?", (number,)).fetchone()
     if row is None:
         return True

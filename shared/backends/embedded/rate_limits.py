@@ -60,7 +60,9 @@ def _grant_lease(connection: sqlite3.Connection, request: LeaseRequest, at: floa
         connection.execute("INSERT INTO slices VALUES (?, ?, ?, ?)", (request.principal, lease_id, latest, granted))
     frees_at = at + WINDOW_SECONDS if first is None else first
     remaining = max(0, request.budget - counted - granted)
-    return Lease(lease_id, granted, remaining, _store_and_sum_active_requests(connection, request, at), frees_at)
+    return Lease(
+        lease_id, granted, remaining, _store_own_and_sum_other_active_requests(connection, request, at), frees_at
+    )
 
 
 def _record_use_of_previous_lease(connection: sqlite3.Connection, request: LeaseRequest) -> None:
@@ -73,7 +75,7 @@ def _record_use_of_previous_lease(connection: sqlite3.Connection, request: Lease
         connection.execute("DELETE FROM slices WHERE principal = ? AND id = ?", (request.principal, request.previous))
 
 
-def _store_and_sum_active_requests(connection: sqlite3.Connection, request: LeaseRequest, at: float) -> int:
+def _store_own_and_sum_other_active_requests(connection: sqlite3.Connection, request: LeaseRequest, at: float) -> int:
     """Store how many requests this instance is processing; return how many all other instances are processing."""
     limits = (at - BELIEVED_SECONDS, at + BELIEVED_SECONDS)
     connection.execute("DELETE FROM working WHERE seen_at <= ? OR seen_at > ?", limits)

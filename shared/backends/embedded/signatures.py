@@ -93,7 +93,7 @@ class SqliteSignatureIndex:
     def __init__(self, database: SqliteDatabase) -> None:
         self._database = database
 
-    async def read_indexed_until(self) -> str:
+    async def read_index_end_time(self) -> str:
         def select_time(connection: sqlite3.Connection) -> str:
             row = connection.execute("SELECT time FROM listed_until").fetchone()
             return "" if row is None else str(row[0])
@@ -101,7 +101,7 @@ class SqliteSignatureIndex:
         with _convert_errors():
             return await self._database.read(select_time)
 
-    async def save_indexed_until(self, time: str) -> None:
+    async def save_index_end_time(self, time: str) -> None:
         sql = "INSERT INTO listed_until VALUES (1, ?) ON CONFLICT (id) DO UPDATE SET time = max(time, excluded.time)"
         with _convert_errors():
             await self._database.write(lambda connection: connection.execute(sql, (time,)))

@@ -14,7 +14,7 @@ _LONGEST_PAUSE_SECONDS: Final = 0.01
 """Longest pause in seconds between attempts; SQLite's own pauses are so long that a busy file would seem locked."""
 
 
-async def check_write_lock(
+async def check_write_lock_is_available(
     path: Path, wait_seconds: float = WAIT_SECONDS, *, runtime: Runtime = SYSTEM_RUNTIME
 ) -> None:
     """Check that a SQLite file can be locked for writing; nothing is written, and a missing file is accepted.
@@ -27,21 +27,23 @@ async def check_write_lock(
     Raises:
         sqlite3.Error: the file is locked, read-only or damaged.
     """
-    await runtime.run_in_thread(_check_in_write_transaction, path, wait_seconds, _roll_back, runtime)
+    await runtime.run_in_thread(_run_check_in_write_transaction, path, wait_seconds, _roll_back, runtime)
 
 
 async def check_file_is_writable(
     path: Path, wait_seconds: float = WAIT_SECONDS, *, runtime: Runtime = SYSTEM_RUNTIME
 ) -> None:
-    """Check that a SQLite file can be written; a missing file is accepted. Arguments: see :func:`check_write_lock`.
+    """Check that a SQLite file can be written; a missing file is accepted.
+
+    Arguments: see :func:`check_write_lock_is_available`.
 
     Raises:
         sqlite3.Error: the disk is full, or the file is locked, read-only or damaged.
     """
-    await runtime.run_in_thread(_check_in_write_transaction, path, wait_seconds, _write_row, runtime)
+    await runtime.run_in_thread(_run_check_in_write_transaction, path, wait_seconds, _write_test_row, runtime)
 
 
-def _check_in_write_transaction(
+def _run_check_in_write_transaction(
     path: Path, wait_seconds: float, check: Callable[[sqlite3.Connection], None], runtime: Runtime
 ) -> None:
     if not path.exists():
@@ -68,7 +70,7 @@ def _roll_back(file: sqlite3.Connection) -> None:
     file.execute("ROLLBACK")
 
 
-def _write_row(file: sqlite3.Connection) -> None:
+def _write_test_row(file: sqlite3.Connection) -> None:
     file.execute("CREATE TABLE IF NOT EXISTS checked (at REAL)")
     file.execute("DELETE FROM checked")
     file.execute("INSERT INTO checked VALUES (julianday())")

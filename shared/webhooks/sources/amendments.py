@@ -80,11 +80,11 @@ class AmendmentEvents:
         if known is not None and known.sequence >= tip.sequence:
             return
         filters = Filters(start=since, from_sequence=None if known is None else known.sequence + 1)
-        async for records in self._read_pages(chain, filters):
+        async for records in self._read_record_pages(chain, filters):
             events = [await self._build_event(chain, content) for content in parse_valid_records(records)]
             await self._outbox.publish([event for event in events if event is not None])
 
-    async def _read_pages(self, chain: ChainKey, filters: Filters) -> AsyncIterator[Iterable[ChainRecord]]:
+    async def _read_record_pages(self, chain: ChainKey, filters: Filters) -> AsyncIterator[Iterable[ChainRecord]]:
         first = filters.from_sequence
         while True:
             narrowed = Filters(start=filters.start, from_sequence=first)

@@ -71,16 +71,16 @@ class ConnectionEvents:
         Raises:
             WorkspaceError: UNAVAILABLE if a store does not respond; the next run repeats the work.
         """
-        reported = _parse_document(await self._store.read_state_document(STATE_DOCUMENT))
+        reported = _parse_reported_statuses(await self._store.read_state_document(STATE_DOCUMENT))
         if find_earliest_subscription_time(await self._registry.load(), [_KIND]) is None:
             if reported:
                 await self._store.change_state_document(STATE_DOCUMENT, lambda _: "{}")
             return
-        reported = await self._publish_changes(reported)
+        reported = await self._publish_unpublished_changes(reported)
         current = await self._read_statuses()
         after = build_next_statuses(reported, current, format_rfc3339(self._runtime.now()))
-        if after is not None and await self._replace_document(reported, after):
-            await self._publish_changes(after)
+        if after is not None and await self._replace_reported_statuses(reported, after):
+            await self._publish_unpublished_changes(after)
 
     async def _read_statuses(self) -> dict[str, dict[str, Any]]:
         """Return status, time of the last message, and surfaces of each connection, by the connection's lookup."""
@@ -88,14 +88,14 @@ class ConnectionEvents:
         surfaces = _group_surfaces_by_connection(catalog)
         return {
             lookup: {
-                "status": self._statuses.derive(entry.value, states.get(lookup)).status,
+                "status": self._statuses.derive_status(entry.value, states.get(lookup)).status,
                 "lastMessage": describe_statistics(states.get(lookup))["lastMessage"],
                 "surfaces": surfaces.get(lookup, []),
             }
             for lookup, entry in catalog.connections.items()
         }
 
-    async def _publish_changes(self, reported: Reported) -> Reported:
+    async def _publish_unpublished_changes(self, reported: Reported) -> Reported:
         """Publish the unpublished changes of the state document, and remove them from it; return the new document.
 
         Changes that remained in the document would be delivered again after their deliveries have expired.
@@ -104,20 +104,20 @@ class ConnectionEvents:
             return reported
         await self._outbox.publish([build_status_event(each, reported["version"]) for each in reported["unpublished"]])
         published = {**reported, "unpublished": []}
-        await self._replace_document(reported, published)
+        await self._replace_reported_statuses(reported, published)
         return published
 
-    async def _replace_document(self, before: Reported, after: Reported) -> bool:
+    async def _replace_reported_statuses(self, before: Reported, after: Reported) -> bool:
         """Replace the state document, unless another process has changed it; return whether it was replaced."""
 
         def replace_if_unchanged(found: str | None) -> str | None:
-            return json.dumps(after) if _parse_document(found) == before else None
+            return json.dumps(after) if _parse_reported_statuses(found) == before else None
 
         stored = await self._store.change_state_document(STATE_DOCUMENT, replace_if_unchanged)
-        return _parse_document(stored) == after
+        return _parse_reported_statuses(stored) == after
 
 
-def _parse_document(text: str | None) -> Reported:
+def _parse_reported_statuses(text: str | None) -> Reported:
     return json.loads(text) if text else {}
 
 

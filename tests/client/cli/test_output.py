@@ -11,7 +11,7 @@ import click
 import pytest
 from oi.cli.main import execute, main
 from oi.cli.output import format_json, read_json
-from oi.control_characters import escape_text
+from oi.control_characters import escape_controls_except_line_breaks
 from oi.errors import ApiError, UnreachableError
 
 from tests.service.local_service import ROOT
@@ -51,7 +51,7 @@ def test_printed_texts_do_not_control_the_terminal() -> None:
     text = format_json(value)
     assert text == r'{"a\u009b": "b\u202e\u001b[2J\n' + "\u00e9" + r'\ud800"}'
     assert json.loads(text) == value
-    assert escape_text("print 1\n\t\x1b[2J\x9b") == "print 1\n\t\\x1b[2J\\x9b"
+    assert escape_controls_except_line_breaks("print 1\n\t\x1b[2J\x9b") == "print 1\n\t\\x1b[2J\\x9b"
 
 
 @pytest.mark.parametrize(

@@ -17,14 +17,14 @@ PAGE = (ROOT / "docs" / "how-to" / "connect-a-plant.md").read_text(encoding="utf
 def test_the_example_configuration_is_valid_and_each_property_described(monkeypatch: pytest.MonkeyPatch) -> None:
     """The example configuration in the guide is valid, and the guide's table describes each of its properties."""
     members: set[str] = set()
-    check_all_read = Section.check_all_read
+    check_all_properties_read = Section.check_all_properties_read
 
     def record_section(section: Section) -> None:
         place = re.sub(r"\[\d+\]", "[]", section._place)
         members.update(f"{place}.{name}" for name in section._read if place)
-        check_all_read(section)
+        check_all_properties_read(section)
 
-    monkeypatch.setattr(Section, "check_all_read", record_section)
+    monkeypatch.setattr(Section, "check_all_properties_read", record_section)
     [example] = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
     settings = parse_settings(Section(yaml.safe_load(example)))
     parse_mqtt_settings(settings.source)

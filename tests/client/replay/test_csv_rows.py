@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from oi.replay.csv_rows import CsvFile, FileError
-from oi.replay.layout import ReplayTarget, build_target
+from oi.replay.layout import ReplayTarget, build_replay_target
 from oi.replay.repeat_filter import RepeatFilter
 
 from shared.catalog.models import Source
@@ -176,7 +176,7 @@ def test_csv_id_columns_have_priority_over_options(tmp_path: Path) -> None:
 
 
 def _build_target(**source: str) -> ReplayTarget:
-    return build_target("rig", source)
+    return build_replay_target("rig", source)
 
 
 @pytest.mark.parametrize("form", ["rfc3339", "epochSeconds", "epochMilliseconds"])

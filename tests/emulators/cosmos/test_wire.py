@@ -60,7 +60,7 @@ def test_operations_that_change_data_count_as_writes(operation: str, *, expected
 def test_header_flags_ignore_letter_case() -> None:
     """A header with a flag is set if its value is ``true`` in any letter case; a missing header is not set."""
     request = _build_request(one="True", two="1")
-    assert [request.has_flag(name) for name in ("one", "two", "three")] == [True, False, False]
+    assert [request.has_true_header(name) for name in ("one", "two", "three")] == [True, False, False]
     assert request.read_header("three", "default") == "default"
 
 

@@ -128,7 +128,7 @@ class EngineHarness:
         """Return the JSON status of an orchestration instance."""
         found = await self.management.find_instance(instance)
         assert found is not None
-        history = build_history_document(await self.management.load_history(instance), show_output=True)
+        history = build_history_document(await self.management.load_history_events(instance), show_output=True)
         return build_status_document(found, show_input=True, history=history)
 
     async def wait_until(self, condition: Callable[[], Awaitable[bool]], *, tick: float = 0.0) -> None:

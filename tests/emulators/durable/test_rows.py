@@ -80,7 +80,7 @@ def _add_notification(connection: sqlite3.Connection, status: OrchestrationStatu
     _end_instance(connection, "child", status, output)
     ended = rows.find_instance(connection, "child")
     assert ended is not None
-    rows.notify_parent(connection, ended, LATER)
+    rows.send_result_to_parent(connection, ended, LATER)
 
 
 def test_the_caller_of_a_sub_orchestration_receives_its_output(connection: sqlite3.Connection) -> None:

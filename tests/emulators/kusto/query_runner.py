@@ -11,7 +11,7 @@ from typing import Any
 import duckdb
 
 from emulators.kusto.errors import QueryError
-from emulators.kusto.extensions import EXTENSIONS, create_sql_objects
+from emulators.kusto.extensions import EXTENSIONS, create_functions_and_macros
 from emulators.kusto.frames import columns_from_cursor_description, encode_rows
 from emulators.kusto.library_errors import error_from_duckdb
 from emulators.kusto.query_checks import install_sql_length_check
@@ -35,7 +35,7 @@ def main() -> None:
         extension.install_extension()
     connection = duckdb.connect(":memory:")
     connection.execute("SET TimeZone = 'UTC'")
-    create_sql_objects(connection)
+    create_functions_and_macros(connection)
     cells = ", ".join(f'CAST({_VALUES[kind][1]} AS {_VALUES[kind][0]}) AS "{name}"' for name, kind in TABLE.items())
     connection.execute(f"CREATE TABLE T AS SELECT {cells}")
     json.dump([run_query(connection, text) for text in json.load(sys.stdin)], sys.stdout)

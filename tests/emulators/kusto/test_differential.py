@@ -92,7 +92,7 @@ def run_in_process(arguments: list[str], text: str = "") -> str:
 def list_shared_symbols() -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """Return the functions and aggregates that both the engine and the language service support."""
     code = (
-        "import json; from scripts.kql_language import *; patch_translator(); "
+        "import json; from scripts.kql_language import *; patch_translator_and_install_extensions(); "
         "print(json.dumps({kind: sorted(names) for kind, names in find_supported_names(read_kql_names()).items()}))"
     )
     supported, language = json.loads(run_in_process(["-c", code])), read_kql_names()

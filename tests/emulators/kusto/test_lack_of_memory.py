@@ -11,7 +11,7 @@ import pytest
 
 from emulators.kusto import ingest
 from emulators.kusto.ingest import HubConsumer, QueuedEvent
-from emulators.kusto.schema import create_tables
+from emulators.kusto.schema import create_or_upgrade_tables
 from emulators.kusto.store import Offset
 from shared.telemetry.impulses import encode_impulse
 from shared.telemetry.models import Impulse
@@ -74,7 +74,7 @@ def test_a_lasting_lack_of_memory_ends_the_process(
     ended: list[object] = []
     times = iter(range(0, 1000, 20))
     connection = duckdb.connect()
-    create_tables(connection, NOW.replace(tzinfo=None))
+    create_or_upgrade_tables(connection, NOW.replace(tzinfo=None))
     consumer = _FailingConsumer(connection, tmp_path / "hub.sqlite", errors, has_leaked=has_leaked)
     monkeypatch.setattr(ingest, "abort_process", ended.append)
     monkeypatch.setattr(ingest, "RETRY_SECONDS", 0.0)
@@ -90,7 +90,7 @@ def test_a_lasting_lack_of_memory_ends_the_process(
 def test_a_transaction_of_the_consumer_uses_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """While the consumer stores a batch or deletes expired rows, its memory counts as in use, and afterwards not."""
     connection = duckdb.connect()
-    create_tables(connection, NOW.replace(tzinfo=None))
+    create_or_upgrade_tables(connection, NOW.replace(tzinfo=None))
     consumer = HubConsumer(connection, tmp_path / "hub.sqlite")
     seen: list[bool] = []
 
@@ -101,7 +101,7 @@ def test_a_transaction_of_the_consumer_uses_memory(tmp_path: Path, monkeypatch: 
     monkeypatch.setattr(consumer._store, "append_events", record_use)
     monkeypatch.setattr(consumer._store, "trim_keys_and_rejected_events", record_use)
     consumer._store_batch("0", Offset(1, datetime.min), [])  # noqa: DTZ901  as stored
-    consumer._delete_expired_rows()
+    consumer._delete_expired_rows_if_due()
     connection.close()
     assert seen == [True, True]
     assert not consumer.is_using_memory

@@ -9,7 +9,7 @@ import pytest
 
 from emulators.kusto import ingest
 from emulators.kusto.ingest import HubConsumer, HubFile
-from emulators.kusto.schema import create_tables
+from emulators.kusto.schema import create_or_upgrade_tables
 from shared.backends.embedded.hub import HubWriter
 from shared.telemetry.impulses import encode_impulse
 from shared.telemetry.models import IMPULSES_HUB, HubMessage, Impulse
@@ -37,7 +37,7 @@ async def test_the_consumer_does_not_pause_after_a_batch_at_the_byte_limit(
     """The consumer pauses after a small batch, but not if the batch ended at the byte limit."""
     monkeypatch.setattr(ingest, "MAX_READ_BYTES", max_bytes)
     connection = duckdb.connect(str(tmp_path / "telemetry.duckdb"))
-    create_tables(connection, NOW.replace(tzinfo=None))
+    create_or_upgrade_tables(connection, NOW.replace(tzinfo=None))
     log = HubWriter(tmp_path / "hub.sqlite")
     texts = [encode_impulse(Impulse(f"pause-{n}", NOW, "press", ("line",), "d", {}, {"n": n})) for n in (1, 2)]
     await log.send(IMPULSES_HUB, [HubMessage(text, "press", {}) for text in texts])

@@ -3,7 +3,7 @@
 import pytest
 
 from emulators.kusto.errors import semantic_error, unresolved_name_error, unsupported_error
-from emulators.kusto.positions import add_position, has_call
+from emulators.kusto.positions import find_and_add_position, has_call_of_any_function
 from tests.emulators.kusto.endpoints import Endpoint
 
 
@@ -22,22 +22,22 @@ from tests.emulators.kusto.endpoints import Endpoint
 )
 def test_error_positions_ignore_strings_and_comments(text: str, subject: str, position: tuple[int, int] | None) -> None:
     """An error is positioned at the first use of the name outside of strings and comments."""
-    assert add_position(semantic_error("x", subject=subject), text).position == position
+    assert find_and_add_position(semantic_error("x", subject=subject), text).position == position
 
 
 def test_errors_with_a_position_keep_this_position(endpoint: Endpoint) -> None:
     """An error that already has a position is unchanged; an error about a name outside of the query gets none."""
-    assert add_position(unsupported_error("a", position=(7, 7)), "a").position == (7, 7)
-    assert add_position(unresolved_name_error("zz"), "T | where a").position is None
+    assert find_and_add_position(unsupported_error("a", position=(7, 7)), "a").position == (7, 7)
+    assert find_and_add_position(unresolved_name_error("zz"), "T | where a").position is None
 
 
 @pytest.mark.parametrize("text", ["print f(1)", "print f // comment\n (1)", "print 'it', f(1)"])
 def test_a_name_before_a_bracket_is_a_call(text: str) -> None:
     """A name before an opening bracket is found as a call, even with a comment between name and bracket."""
-    assert has_call(text, {"f"})
+    assert has_call_of_any_function(text, {"f"})
 
 
 @pytest.mark.parametrize("text", ["print f", "print 'f(1)', @'f(1)', ```f(1)```", "print 1 // f(1)", "print ff(1)"])
 def test_calls_are_not_found_in_strings_and_comments(text: str) -> None:
     """A call inside a comment or string is not found as a call, and neither is a name without a bracket."""
-    assert not has_call(text, {"f"})
+    assert not has_call_of_any_function(text, {"f"})

@@ -6,7 +6,7 @@ from datetime import datetime
 import duckdb
 import pytest
 
-from emulators.kusto.schema import COLUMNS, RAW_TABLE, TABLE, create_tables
+from emulators.kusto.schema import COLUMNS, RAW_TABLE, TABLE, create_or_upgrade_tables
 
 NOW = datetime(2026, 3, 1, 12, 0, 0)  # noqa: DTZ001  the database stores instants without a zone
 
@@ -24,16 +24,16 @@ def _list_columns(connection: duckdb.DuckDBPyConnection, table: str) -> tuple[st
 
 def test_the_view_hides_the_time_of_ingestion(connection: duckdb.DuckDBPyConnection) -> None:
     """Queries can read the documented columns, but not the time of ingestion in the underlying table."""
-    create_tables(connection, NOW)
+    create_or_upgrade_tables(connection, NOW)
     assert _list_columns(connection, TABLE) == COLUMNS
     assert _list_columns(connection, RAW_TABLE) == (*COLUMNS, "IngestedAt")
 
 
 def test_a_second_start_leaves_the_schema_unchanged(connection: duckdb.DuckDBPyConnection) -> None:
     """Starting the emulator again with the same file leaves the file's tables and rows unchanged."""
-    create_tables(connection, NOW)
+    create_or_upgrade_tables(connection, NOW)
     connection.execute(f"INSERT INTO \"{RAW_TABLE}\" VALUES (NULL, 'a', NULL, NULL, NULL, NULL, '2026-01-01')")
-    create_tables(connection, NOW)
+    create_or_upgrade_tables(connection, NOW)
     assert connection.execute(f'SELECT "IngestedAt" FROM "{RAW_TABLE}"').fetchall() == [(datetime(2026, 1, 1),)]  # noqa: DTZ001
 
 
@@ -52,7 +52,7 @@ def test_the_retention_period_of_earlier_rows_begins_at_the_upgrade(
     earlier_database: duckdb.DuckDBPyConnection,
 ) -> None:
     """After an upgrade, rows of the earlier version still exist, and their retention period begins at the upgrade."""
-    create_tables(earlier_database, NOW)
+    create_or_upgrade_tables(earlier_database, NOW)
     assert earlier_database.execute(f'SELECT "ConnectionLookup" FROM "{TABLE}"').fetchall() == [("old",)]
     assert earlier_database.execute(f'SELECT "IngestedAt" FROM "{RAW_TABLE}"').fetchall() == [(NOW,)]
 
@@ -61,7 +61,7 @@ def test_rows_added_after_an_upgrade_have_no_default_ingestion_time(
     earlier_database: duckdb.DuckDBPyConnection,
 ) -> None:
     """Rows that are added after an upgrade have no default time of ingestion."""
-    create_tables(earlier_database, NOW)
+    create_or_upgrade_tables(earlier_database, NOW)
     earlier_database.execute(f'INSERT INTO "{RAW_TABLE}" ("ConnectionLookup") VALUES (\'new\')')
     query = f'SELECT "IngestedAt" FROM "{RAW_TABLE}" WHERE "ConnectionLookup" = \'new\''
     assert earlier_database.execute(query).fetchall() == [(None,)]
@@ -73,5 +73,5 @@ def test_a_failed_schema_upgrade_changes_nothing(earlier_database: duckdb.DuckDB
         f'ALTER TABLE "{TABLE}" ADD COLUMN "IngestedAt" VARCHAR'
     )  # the upgrade cannot add it again
     with pytest.raises(duckdb.CatalogException):
-        create_tables(earlier_database, NOW)
+        create_or_upgrade_tables(earlier_database, NOW)
     assert earlier_database.execute(f'SELECT count(*) FROM "{TABLE}"').fetchall() == [(1,)]

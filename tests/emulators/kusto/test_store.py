@@ -11,7 +11,7 @@ import duckdb
 import pytest
 
 from emulators.kusto import store as store_module
-from emulators.kusto.schema import COLUMNS, create_tables
+from emulators.kusto.schema import COLUMNS, create_or_upgrade_tables
 from emulators.kusto.store import Offset, RecentKeys, TelemetryRow, TelemetryStore, TimeRange, to_key_array
 from shared.telemetry.models import IMPULSES_HUB
 from tests.emulators.kusto.test_ingest import Installation, build_message, build_processed_condition, installation
@@ -43,7 +43,7 @@ def read_message_ids(connection: duckdb.DuckDBPyConnection) -> list[str]:
 
 def test_rows_are_deleted_a_fixed_time_after_ingestion(connection: duckdb.DuckDBPyConnection) -> None:
     """A row is deleted a fixed time after its ingestion; the timestamp of the row has no influence."""
-    create_tables(connection, NOW)
+    create_or_upgrade_tables(connection, NOW)
     store = TelemetryStore(connection)
     append_old_row(store, "a", NOW - 2 * DAY)
     append_old_row(store, "b", NOW)
@@ -57,7 +57,7 @@ def test_one_transaction_deletes_a_limited_number_of_rows(
 ) -> None:
     """One transaction deletes a limited number of expired rows; the following transactions delete the others."""
     monkeypatch.setattr(store_module, "MAX_DELETED_ROWS", 2)
-    create_tables(connection, NOW)
+    create_or_upgrade_tables(connection, NOW)
     store = TelemetryStore(connection)
     for name in "abc":
         append_old_row(store, name, NOW - 2 * DAY)
@@ -90,7 +90,7 @@ def test_a_failed_rollback_ends_the_process(
     """If a transaction cannot be rolled back, the process ends; otherwise, each later transaction would fail."""
     ended: list[str] = []
     monkeypatch.setattr(store_module, "abort_process", ended.append)
-    create_tables(connection, NOW)
+    create_or_upgrade_tables(connection, NOW)
     with pytest.raises(duckdb.OutOfMemoryException, match="for the insertion"):
         append_old_row(TelemetryStore(cast("Any", _WithoutRollback(connection))), "a", NOW)
     assert ended == ["a transaction could not be rolled back: no memory for the rollback"]
@@ -98,7 +98,7 @@ def test_a_failed_rollback_ends_the_process(
 
 def test_a_failed_search_for_duplicates_raises_its_own_error(connection: duckdb.DuckDBPyConnection) -> None:
     """If the search for stored keys fails, its error is raised, not one of the clean-up in the aborted transaction."""
-    create_tables(connection, NOW)
+    create_or_upgrade_tables(connection, NOW)
     store = TelemetryStore(connection)
     append_old_row(store, "a", NOW)
     connection.execute("ALTER TABLE ingest.seen RENAME COLUMN first_seen TO other")
@@ -112,7 +112,7 @@ def test_a_failed_commit_raises_its_own_error(
     """After a failed commit, which ends the transaction itself, its error is raised and the next write succeeds."""
     ended: list[str] = []
     monkeypatch.setattr(store_module, "abort_process", ended.append)
-    create_tables(connection, NOW)
+    create_or_upgrade_tables(connection, NOW)
     connection.execute("CREATE TABLE numbers (n INTEGER PRIMARY KEY)")
     store = TelemetryStore(connection)
     with connection.cursor() as other, monkeypatch.context() as patched:
@@ -133,7 +133,7 @@ def test_rows_without_ingestion_time_stay_for_the_full_retention_period(connecti
     connection.execute(f'CREATE TABLE "Telemetry" ({columns})')
     connection.execute("""INSERT INTO "Telemetry" VALUES ('2001-01-01', 'press', '[]', 'dev', 'a', '{}')""")
     for _ in range(2):
-        create_tables(connection, NOW)
+        create_or_upgrade_tables(connection, NOW)
     store = TelemetryStore(connection)
     append_old_row(store, "b", NOW + DAY)
     assert read_message_ids(connection) == ["a", "b"]
@@ -190,7 +190,7 @@ def test_the_key_filter_finds_every_stored_key() -> None:
     pairs = build_random_hash_pairs(1, 2_000)
     for number in range(0, 2_000, 70):
         keys.add(to_key_array(pairs[number : number + 70]), build_time_range(number))
-    found, _ = keys.flag_possibly_stored(to_key_array(pairs))
+    found, _ = keys.flag_possibly_stored_keys(to_key_array(pairs))
     assert found.all()
 
 
@@ -198,9 +198,9 @@ def test_fewer_than_one_in_1000_new_keys_is_reported_as_stored() -> None:
     """A full filter of message keys reports fewer than one of 1,000 new keys as possibly stored."""
     keys = RecentKeys()
     keys.add(to_key_array(build_random_hash_pairs(2, 100_000)), build_time_range(0))
-    found, _ = keys.flag_possibly_stored(to_key_array(build_random_hash_pairs(3, 10_000)))
+    found, _ = keys.flag_possibly_stored_keys(to_key_array(build_random_hash_pairs(3, 10_000)))
     assert found.sum() < 10
-    assert RecentKeys().flag_possibly_stored(to_key_array(build_random_hash_pairs(3, 10)))[1] is None
+    assert RecentKeys().flag_possibly_stored_keys(to_key_array(build_random_hash_pairs(3, 10)))[1] is None
 
 
 def test_keys_of_large_batches_are_found_like_keys_of_small_batches() -> None:
@@ -211,8 +211,8 @@ def test_keys_of_large_batches_are_found_like_keys_of_small_batches() -> None:
     for number in range(0, 40_000, 1_000):
         single.add(to_key_array(pairs[number : number + 1_000]), build_time_range(0))
     others = to_key_array(build_random_hash_pairs(9, 20_000) + pairs[::50])
-    assert bulk.flag_possibly_stored(to_key_array(pairs))[0].all()
-    assert (bulk.flag_possibly_stored(others)[0] == single.flag_possibly_stored(others)[0]).all()
+    assert bulk.flag_possibly_stored_keys(to_key_array(pairs))[0].all()
+    assert (bulk.flag_possibly_stored_keys(others)[0] == single.flag_possibly_stored_keys(others)[0]).all()
 
 
 def test_the_time_range_of_found_message_keys_contains_their_storage_times() -> None:
@@ -221,9 +221,9 @@ def test_the_time_range_of_found_message_keys_contains_their_storage_times() -> 
     first, second = build_random_hash_pairs(4, 170), build_random_hash_pairs(5, 170)
     keys.add(to_key_array(first), build_time_range(0))
     keys.add(to_key_array(second), build_time_range(5))
-    assert keys.flag_possibly_stored(to_key_array(first[:1]))[1] == build_time_range(0)
-    assert keys.flag_possibly_stored(to_key_array(second[-1:]))[1] == build_time_range(5)
-    assert keys.flag_possibly_stored(to_key_array([first[0], second[-1]]))[1] == TimeRange(
+    assert keys.flag_possibly_stored_keys(to_key_array(first[:1]))[1] == build_time_range(0)
+    assert keys.flag_possibly_stored_keys(to_key_array(second[-1:]))[1] == build_time_range(5)
+    assert keys.flag_possibly_stored_keys(to_key_array([first[0], second[-1]]))[1] == TimeRange(
         build_time_range(0).oldest, build_time_range(5).newest
     )
 
@@ -235,12 +235,12 @@ def test_old_generations_of_message_keys_are_removed() -> None:
     keys.add(to_key_array(first), build_time_range(0))
     keys.add(to_key_array(second), build_time_range(5))
     keys.remove_keys_before(build_time_range(5).oldest)
-    assert keys.flag_possibly_stored(to_key_array(first[:1]))[1] is None
-    assert keys.flag_possibly_stored(to_key_array(second))[0].all()
+    assert keys.flag_possibly_stored_keys(to_key_array(first[:1]))[1] is None
+    assert keys.flag_possibly_stored_keys(to_key_array(second))[0].all()
 
 
 def test_an_empty_batch_of_message_keys_stores_nothing() -> None:
     """An empty batch of message keys stores nothing in the filter and finds nothing."""
     keys = RecentKeys(SMALL)
     keys.add(to_key_array([]), build_time_range(0))
-    assert keys.flag_possibly_stored(to_key_array([]))[1] is None
+    assert keys.flag_possibly_stored_keys(to_key_array([]))[1] is None

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from emulators.kusto.translator_process import _build_reply
+from emulators.kusto.translator_process import _build_reply_and_test_if_reusable
 from tests.emulators.kusto.endpoints import ROOT, end_process, start_emulator
 from tests.service.local_service import wait_until
 
@@ -16,7 +16,7 @@ from tests.service.local_service import wait_until
 def test_an_unexpected_exception_of_the_translator_gets_a_client_error(caplog: pytest.LogCaptureFixture) -> None:
     """An unexpected exception of the translator is reported as a client error, and its traceback is logged."""
     no_columns: Any = {"T": 5}
-    reply, can_continue = _build_reply(
+    reply, can_continue = _build_reply_and_test_if_reusable(
         {"text": "T | join kind=inner (T) on a", "schema": no_columns, "found": [], "types": {}, "place": [0, 0]}
     )
     assert can_continue

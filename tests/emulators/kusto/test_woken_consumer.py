@@ -9,7 +9,7 @@ import pytest
 
 from emulators.kusto import ingest
 from emulators.kusto.ingest import HubConsumer
-from emulators.kusto.schema import create_tables
+from emulators.kusto.schema import create_or_upgrade_tables
 from shared.backends.embedded.hub import HubWriter
 from shared.telemetry.impulses import encode_impulse
 from shared.telemetry.models import IMPULSES_HUB, HubMessage, Impulse
@@ -33,7 +33,7 @@ async def test_a_wake_up_ingests_events_before_the_next_poll(tmp_path: Path, mon
     """After a wake-up the consumer ingests new events at once, and a stop does not wait for the next poll."""
     monkeypatch.setattr(ingest, "WOKEN_POLL_SECONDS", 3600.0)
     connection = duckdb.connect(str(tmp_path / "telemetry.duckdb"))
-    create_tables(connection, NOW.replace(tzinfo=None))
+    create_or_upgrade_tables(connection, NOW.replace(tzinfo=None))
     consumer = ReportingConsumer(connection, tmp_path / "hub.sqlite")
     consumer.start()
     impulse = Impulse("woken-1", NOW, "press", ("line",), "d", {}, {"n": 1})

@@ -8,7 +8,7 @@ from emulators.web_pubsub.error_replies import (
     EmulatorReply,
     build_error_reply,
     build_json_reply,
-    choose_request_id,
+    read_or_create_request_id,
     serialize_reply,
 )
 from shared.errors import Kind, WorkspaceError
@@ -23,7 +23,7 @@ def test_the_reply_has_the_callers_request_id_if_it_is_valid(values: list[bytes]
 
     Otherwise the reply has a new id, so that callers cannot forge log lines.
     """
-    chosen = choose_request_id([(b"x-request-id", value) for value in values])
+    chosen = read_or_create_request_id([(b"x-request-id", value) for value in values])
     assert (chosen.encode() in values) is is_kept
     assert chosen
 

@@ -95,7 +95,7 @@ class DownloadsComponent(TelemetryComponent):
         "shared/downloads/row_feed.py",
         "shared/backends/embedded/jobs.py",
         "shared/backends/embedded/hub_retention.py",
-        "shared/backends/embedded/places.py",
+        "shared/backends/embedded/quotas.py",
         "functions/downloads.py",
         "functions/download_jobs.py",
         "functions/durable_runner.py",

@@ -173,7 +173,7 @@ async def test_a_client_receives_replayed_late_and_live_messages(
             await second_read.wait()
 
         app.services.live_stream.catch_up = CatchUp(
-            app.services.catalog.current,
+            app.services.catalog.get_current_catalog,
             History(app.services.queries.engine),
             app.services.live_stream.message_service,
             runtime=Runtime(sleep=wait_for_second_read),

@@ -2,7 +2,7 @@
 
 import pytest
 
-from functions.conditions import parse_condition, parse_if_none_match
+from functions.conditions import parse_conditional_headers, parse_if_none_match
 from shared.errors import WorkspaceError
 from shared.http.messages import Request
 
@@ -14,13 +14,13 @@ def build_request(**headers: str) -> Request:
 
 def test_a_request_without_conditional_headers_is_always_executed() -> None:
     """A request without conditional headers is executed whatever version is stored."""
-    assert parse_condition(build_request()).is_empty
+    assert parse_conditional_headers(build_request()).is_empty
 
 
 def test_a_read_request_ignores_if_match() -> None:
     """A read ignores If-Match, because a list has no stored version."""
     request = build_request(if_match='"1"', if_none_match='"2"')
-    assert not parse_condition(request).is_satisfied_by('"3"')
+    assert not parse_conditional_headers(request).is_satisfied_by('"3"')
     assert parse_if_none_match(request).is_satisfied_by('"3"')
 
 
@@ -28,5 +28,5 @@ def test_a_read_request_ignores_if_match() -> None:
 def test_a_malformed_conditional_header_is_named(header: str) -> None:
     """The error about a malformed conditional header contains the header's name."""
     with pytest.raises(WorkspaceError) as raised:
-        parse_condition(build_request(**{header: "1"}))
+        parse_conditional_headers(build_request(**{header: "1"}))
     assert header.replace("_", "-") in raised.value.detail.lower()

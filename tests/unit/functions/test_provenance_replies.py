@@ -6,7 +6,7 @@ import io
 from functions.provenance_replies import (
     CSV_COLUMNS,
     MAX_LINK,
-    _to_csv,
+    _encode_records_as_csv,
     build_created_reply,
     build_export_file_name,
     compute_max_csv_size,
@@ -39,7 +39,7 @@ def test_a_created_record_links_to_its_checkpoint() -> None:
 def test_a_csv_file_has_eight_columns_and_no_formulas() -> None:
     """The CSV file has eight columns; text that begins like a formula is escaped; all characters are allowed."""
     record = build_record('a,"b"\r\nc')
-    content = _to_csv([record])
+    content = _encode_records_as_csv([record])
     header, row = csv.reader(io.StringIO(content.decode(), newline=""))
     assert tuple(header) == CSV_COLUMNS
     values = dict(zip(header, row, strict=True))

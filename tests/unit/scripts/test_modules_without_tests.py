@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from scripts.modules_without_tests import find_modules_without_tests
+from scripts.modules_without_tests import find_untested_and_count_testable_modules
 
 FUNCTION = "def double(value: int) -> int:\n    return 2 * value\n"
 PORT = 'class Store:\n    def read(self) -> int:\n        """Return the value."""\n        ...\n'
@@ -20,7 +20,7 @@ def test_a_test_module_has_the_name_of_its_module(tmp_path: Path) -> None:
     write_file(tmp_path, "shared/auth/jose.py", FUNCTION)
     write_file(tmp_path, "tests/unit/shared/auth/test_tokens.py")
     write_file(tmp_path, "tests/unit/shared/test_jose.py")
-    assert find_modules_without_tests(tmp_path) == ([Path("shared/auth/jose.py")], 2)
+    assert find_untested_and_count_testable_modules(tmp_path) == ([Path("shared/auth/jose.py")], 2)
 
 
 def test_modules_of_declarations_need_no_tests(tmp_path: Path) -> None:
@@ -28,7 +28,7 @@ def test_modules_of_declarations_need_no_tests(tmp_path: Path) -> None:
     write_file(tmp_path, "shared/auth/__init__.py")
     write_file(tmp_path, "shared/auth/ports.py", PORT)
     write_file(tmp_path, "shared/auth/models.py", "class Key:\n    id: str\n")
-    assert find_modules_without_tests(tmp_path) == ([], 0)
+    assert find_untested_and_count_testable_modules(tmp_path) == ([], 0)
 
 
 def test_an_endpoint_group_is_tested_over_http(tmp_path: Path) -> None:
@@ -36,14 +36,14 @@ def test_an_endpoint_group_is_tested_over_http(tmp_path: Path) -> None:
     write_file(tmp_path, "functions/alerts.py", FUNCTION)
     write_file(tmp_path, "shared/alerts.py", FUNCTION)
     write_file(tmp_path, "tests/service/test_alerts.py")
-    assert find_modules_without_tests(tmp_path) == ([Path("shared/alerts.py")], 2)
+    assert find_untested_and_count_testable_modules(tmp_path) == ([Path("shared/alerts.py")], 2)
 
 
 def test_the_contract_tests_of_a_port_count_for_its_adapters(tmp_path: Path) -> None:
     """The contract tests of a port count for its adapters; tests of emulators have their own folder."""
-    write_file(tmp_path, "shared/backends/azure/cosmos_places.py", FUNCTION)
-    write_file(tmp_path, "shared/backends/embedded/places.py", FUNCTION)
+    write_file(tmp_path, "shared/backends/azure/cosmos_quotas.py", FUNCTION)
+    write_file(tmp_path, "shared/backends/embedded/quotas.py", FUNCTION)
     write_file(tmp_path, "emulators/kusto/store.py", FUNCTION)
-    write_file(tmp_path, "tests/adapters/test_places.py")
+    write_file(tmp_path, "tests/adapters/test_quotas.py")
     write_file(tmp_path, "tests/emulators/kusto/test_store.py")
-    assert find_modules_without_tests(tmp_path) == ([], 3)
+    assert find_untested_and_count_testable_modules(tmp_path) == ([], 3)

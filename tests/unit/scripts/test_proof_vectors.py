@@ -8,7 +8,7 @@ from oi.verification.merkle import is_consistent, is_included
 from oi.verification.notes import VerifierKey, open_checkpoint_with_keys
 
 from scripts.proof_vectors import TARGET, build_proof_vectors
-from shared.provenance.hash_rule import parse_json_integer
+from shared.provenance.hash_rule import parse_integer_or_exact_float
 
 
 def test_the_proof_vectors_are_current() -> None:
@@ -18,7 +18,7 @@ def test_the_proof_vectors_are_current() -> None:
 
 def test_the_proof_vectors_are_valid() -> None:
     """Each checkpoint and each inclusion and consistency proof in the vectors is valid."""
-    whole = json.loads(TARGET.read_text(encoding="utf-8"), parse_int=parse_json_integer)
+    whole = json.loads(TARGET.read_text(encoding="utf-8"), parse_int=parse_integer_or_exact_float)
     place = (whole["workspace"], whole["target"], whole["scopeKey"])
     key = VerifierKey.parse(whole["verifierKey"])
     notes = (one["signedNote"].encode() for one in whole["checkpoints"])

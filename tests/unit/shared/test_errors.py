@@ -11,13 +11,13 @@ from shared.errors import (
     Kind,
     ValidationErrors,
     WorkspaceError,
+    build_invalid_field_error,
     build_invalid_fields_error,
-    invalid,
 )
 
 
 def _raise_invalid(field: str) -> None:
-    raise invalid(field, "is wrong", code="SECOND")
+    raise build_invalid_field_error(field, "is wrong", code="SECOND")
 
 
 UNAVAILABLE = WorkspaceError(Kind.UNAVAILABLE, "STORE_DOWN", "The store does not respond.")
@@ -52,7 +52,7 @@ def test_a_list_of_a_thousand_fields_is_complete() -> None:
 
 def test_a_long_field_name_is_shortened() -> None:
     """Names of fields that the caller chose, and messages that contain them, are shortened."""
-    listed: Any = invalid("x" * 1_000_000, "y" * 1_000_000).members["errors"]
+    listed: Any = build_invalid_field_error("x" * 1_000_000, "y" * 1_000_000).members["errors"]
     assert listed == [{"field": f"{'x' * 509}...", "message": f"{'y' * (MAX_DETAIL - 3)}..."}]
 
 
@@ -73,8 +73,8 @@ def test_collected_errors_are_raised_together() -> None:
     """If several errors are collected, one reply lists all invalid fields and has the code of the first error."""
     faults = ValidationErrors()
     faults.raise_all()
-    faults.add(invalid("a", "is missing", code="FIRST"))
-    with faults.collect():
+    faults.add(build_invalid_field_error("a", "is missing", code="FIRST"))
+    with faults.collect_raised_error():
         _raise_invalid("b")
     with pytest.raises(WorkspaceError) as raised:
         faults.raise_all()
@@ -86,8 +86,8 @@ def test_collected_errors_are_raised_together() -> None:
 def test_codes_that_clients_check_have_priority() -> None:
     """Codes that clients check, such as the code for a body that is not JSON, have priority over other codes."""
     faults = ValidationErrors()
-    faults.add(invalid("limit", "is wrong", code="LIMIT"))
-    faults.add(invalid("body", "is not JSON", code="BODY_NOT_JSON"))
+    faults.add(build_invalid_field_error("limit", "is wrong", code="LIMIT"))
+    faults.add(build_invalid_field_error("body", "is not JSON", code="BODY_NOT_JSON"))
     with pytest.raises(WorkspaceError) as raised:
         faults.raise_all()
     assert raised.value.code == "BODY_NOT_JSON"
@@ -96,7 +96,7 @@ def test_codes_that_clients_check_have_priority() -> None:
 def test_further_rules_are_checked_only_on_valid_fields() -> None:
     """If any part of a field is invalid, rules about the whole field are not checked."""
     faults = ValidationErrors()
-    faults.add(invalid("parameters[0].name", "is missing"))
+    faults.add(build_invalid_field_error("parameters[0].name", "is missing"))
     assert (faults.has_valid_fields("parameters"), faults.has_valid_fields("limit"), bool(faults)) == (
         False,
         True,
@@ -107,10 +107,10 @@ def test_further_rules_are_checked_only_on_valid_fields() -> None:
 def test_errors_of_the_caller_come_before_failures_of_the_service() -> None:
     """If caller and service both caused an error, the caller's error is reported, because a retry would fail."""
     faults = ValidationErrors()
-    with pytest.raises(WorkspaceError) as alone, faults.collect():
+    with pytest.raises(WorkspaceError) as alone, faults.collect_raised_error():
         raise UNAVAILABLE
-    faults.add(invalid("a", "is missing"))
-    with pytest.raises(WorkspaceError) as after, faults.collect():
+    faults.add(build_invalid_field_error("a", "is missing"))
+    with pytest.raises(WorkspaceError) as after, faults.collect_raised_error():
         raise UNAVAILABLE
     assert (alone.value.kind, after.value.kind) == (Kind.UNAVAILABLE, Kind.INVALID)
 

@@ -37,14 +37,14 @@ async def test_a_change_is_seen_after_the_maximum_age() -> None:
     """A recent value is returned without a read; for an older one, the version is read, and a new value loaded."""
     store, time = Store(), VirtualTime()
     cache = build_cache(store, time)
-    assert await cache.current() == "value 1"
+    assert await cache.load_current_value() == "value 1"
     store.version = 2
     time.advance(9)
-    assert await cache.current() == "value 1"
+    assert await cache.load_current_value() == "value 1"
     time.advance(2)
-    assert await cache.current() == "value 2"
+    assert await cache.load_current_value() == "value 2"
     time.advance(11)
-    assert await cache.current() == "value 2"
+    assert await cache.load_current_value() == "value 2"
     assert store.loads == 2
 
 
@@ -52,36 +52,36 @@ async def test_an_invalidated_value_is_read_again() -> None:
     """After an invalidation, the next call reads the version, even if the cached value is recent."""
     store = Store()
     cache = build_cache(store, VirtualTime())
-    await cache.current()
+    await cache.load_current_value()
     store.version = 2
     cache.invalidate()
-    assert await cache.current() == "value 2"
+    assert await cache.load_current_value() == "value 2"
 
 
 async def test_a_failing_store_is_tolerated_for_a_time() -> None:
     """While the store fails, the cached value is returned until it is too old; then the error is raised."""
     store, time = Store(), VirtualTime()
     cache = build_cache(store, time)
-    await cache.current()
+    await cache.load_current_value()
     store.is_down = True
     time.advance(59)
-    assert await cache.current() == "value 1"
+    assert await cache.load_current_value() == "value 1"
     time.advance(11)
     with pytest.raises(OSError, match="down"):
-        await cache.current()
+        await cache.load_current_value()
 
 
 async def test_a_value_is_never_older_than_the_limit_while_the_store_fails() -> None:
     """A failed read shortly before the limit does not lengthen the time for which the cached value is used."""
     store, time = Store(), VirtualTime()
     cache = build_cache(store, time)
-    await cache.current()
+    await cache.load_current_value()
     store.is_down = True
     time.advance(58)
-    assert await cache.current() == "value 1"
+    assert await cache.load_current_value() == "value 1"
     time.advance(3)
     with pytest.raises(OSError, match="down"):
-        await cache.current()
+        await cache.load_current_value()
 
 
 async def test_a_failing_store_without_a_cached_value_raises_an_error() -> None:
@@ -89,4 +89,4 @@ async def test_a_failing_store_without_a_cached_value_raises_an_error() -> None:
     store = Store()
     store.is_down = True
     with pytest.raises(OSError, match="down"):
-        await build_cache(store, VirtualTime()).current()
+        await build_cache(store, VirtualTime()).load_current_value()

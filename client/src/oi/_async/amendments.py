@@ -8,7 +8,7 @@ from urllib.parse import quote
 from oi._async.audit import AuditPage
 from oi._async.transport import AsyncTransport
 from oi.instants import format_instant
-from oi.requests import build_signature, parse_json_reply
+from oi.requests import build_signature_property, parse_json_reply
 
 if TYPE_CHECKING:
     from oi.models import Amendment, Transition
@@ -153,7 +153,7 @@ class AsyncAmendments:
             SignInError: the sign-in is too old for a signature (code ``REAUTHENTICATION_REQUIRED``); open another
                 `AsyncWorkspace` with the API key.
         """
-        return await self._send_decision(scope, record_id, "approve", build_signature(meaning, statement))
+        return await self._send_decision(scope, record_id, "approve", build_signature_property(meaning, statement))
 
     async def reject(
         self, scope: str, record_id: str, reason: str, *, meaning: str | None = None, statement: str | None = None
@@ -173,7 +173,7 @@ class AsyncAmendments:
             InvalidRequestError: the workspace requires a signature, or does not allow this meaning.
             SignInError: as in :meth:`approve`.
         """
-        body = {"RejectionReason": reason, **build_signature(meaning, statement)}
+        body = {"RejectionReason": reason, **build_signature_property(meaning, statement)}
         return await self._send_decision(scope, record_id, "reject", body)
 
     async def _send_decision(self, scope: str, record_id: str, decision: str, body: Mapping[str, Any]) -> "Transition":

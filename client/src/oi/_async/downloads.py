@@ -123,7 +123,7 @@ class AsyncDownload:
         path = folder / _choose_file_name(file, self.job["format"])
         partial = path.with_name(f"{path.name}.part")
         digest = hashlib.sha256()
-        async with self._transport.open_link(url) as response:
+        async with self._transport.open_signed_link(url) as response:
             with partial.open("wb") as output:
                 async for part in response.aiter_bytes():
                     digest.update(part)

@@ -8,7 +8,7 @@ from urllib.parse import quote
 from oi._async.transport import AsyncTransport
 from oi.errors import NotFoundError
 from oi.instants import format_instant
-from oi.requests import build_signature, parse_json_reply
+from oi.requests import build_signature_property, parse_json_reply
 from oi.results import QueryResult
 
 if TYPE_CHECKING:
@@ -116,7 +116,7 @@ class AsyncQueries:
             SignInError: the sign-in is too old for a signature (code ``REAUTHENTICATION_REQUIRED``); open another
                 `AsyncWorkspace` with the API key.
         """
-        return await self._send_decision(lookup, "approve", build_signature(meaning, statement))
+        return await self._send_decision(lookup, "approve", build_signature_property(meaning, statement))
 
     async def reject(
         self, lookup: str, comment: str, *, meaning: str | None = None, statement: str | None = None
@@ -134,7 +134,9 @@ class AsyncQueries:
             InvalidRequestError: the workspace requires a signature, or does not allow this meaning.
             SignInError: as in :meth:`approve`.
         """
-        return await self._send_decision(lookup, "reject", {"comment": comment, **build_signature(meaning, statement)})
+        return await self._send_decision(
+            lookup, "reject", {"comment": comment, **build_signature_property(meaning, statement)}
+        )
 
     async def _send_decision(self, lookup: str, decision: str, body: Mapping[str, Any]) -> "QueryDefinition":
         route = f"{_ROUTE}/{quote(lookup, safe='')}/{decision}"

@@ -16,9 +16,9 @@ from oi.requests import (
     can_method_change_data,
     find_error,
     find_retry_delay,
+    has_failed_before_sending,
     interpret_error_after_lost_reply,
     is_safe_to_repeat,
-    is_unsent,
     parse_json_reply,
 )
 
@@ -155,7 +155,7 @@ class AsyncTransport:
         return parse_json_reply(await self.request("GET", path, params=params))
 
     @asynccontextmanager
-    async def open_link(self, url: str) -> AsyncIterator[httpx.Response]:
+    async def open_signed_link(self, url: str) -> AsyncIterator[httpx.Response]:
         """Open a signed link to a file, which needs no token, and yield the reply, whose body is read in parts.
 
         Raises:
@@ -203,8 +203,8 @@ class AsyncTransport:
                 response = await self.client.request(method, path, **options)
             except httpx.RequestError as cause:
                 error: Any = UnreachableError(f"{self.url} does not respond: {str(cause) or type(cause).__name__}")
-                is_reply_lost |= not is_unsent(cause)
-                may_repeat = is_unsent(cause) or is_safe_to_repeat(method, options["headers"])
+                is_reply_lost |= not has_failed_before_sending(cause)
+                may_repeat = has_failed_before_sending(cause) or is_safe_to_repeat(method, options["headers"])
             else:
                 error, may_repeat = find_error(response), True
                 if error is None:

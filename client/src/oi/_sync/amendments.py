@@ -8,7 +8,7 @@ from urllib.parse import quote
 from oi._sync.audit import AuditPage
 from oi._sync.transport import Transport
 from oi.instants import format_instant
-from oi.requests import build_signature, parse_json_reply
+from oi.requests import build_signature_property, parse_json_reply
 
 if TYPE_CHECKING:
     from oi.models import Amendment, Transition
@@ -151,7 +151,7 @@ class Amendments:
             SignInError: the sign-in is too old for a signature (code ``REAUTHENTICATION_REQUIRED``); open another
                 `Workspace` with the API key.
         """
-        return self._send_decision(scope, record_id, "approve", build_signature(meaning, statement))
+        return self._send_decision(scope, record_id, "approve", build_signature_property(meaning, statement))
 
     def reject(
         self, scope: str, record_id: str, reason: str, *, meaning: str | None = None, statement: str | None = None
@@ -171,7 +171,7 @@ class Amendments:
             InvalidRequestError: the workspace requires a signature, or does not allow this meaning.
             SignInError: as in :meth:`approve`.
         """
-        body = {"RejectionReason": reason, **build_signature(meaning, statement)}
+        body = {"RejectionReason": reason, **build_signature_property(meaning, statement)}
         return self._send_decision(scope, record_id, "reject", body)
 
     def _send_decision(self, scope: str, record_id: str, decision: str, body: Mapping[str, Any]) -> "Transition":

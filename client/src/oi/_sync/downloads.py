@@ -121,7 +121,7 @@ class Download:
         path = folder / _choose_file_name(file, self.job["format"])
         partial = path.with_name(f"{path.name}.part")
         digest = hashlib.sha256()
-        with self._transport.open_link(url) as response:
+        with self._transport.open_signed_link(url) as response:
             with partial.open("wb") as output:
                 for part in response.iter_bytes():
                     digest.update(part)

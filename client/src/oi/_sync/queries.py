@@ -8,7 +8,7 @@ from urllib.parse import quote
 from oi._sync.transport import Transport
 from oi.errors import NotFoundError
 from oi.instants import format_instant
-from oi.requests import build_signature, parse_json_reply
+from oi.requests import build_signature_property, parse_json_reply
 from oi.results import QueryResult
 
 if TYPE_CHECKING:
@@ -114,7 +114,7 @@ class Queries:
             SignInError: the sign-in is too old for a signature (code ``REAUTHENTICATION_REQUIRED``); open another
                 `Workspace` with the API key.
         """
-        return self._send_decision(lookup, "approve", build_signature(meaning, statement))
+        return self._send_decision(lookup, "approve", build_signature_property(meaning, statement))
 
     def reject(
         self, lookup: str, comment: str, *, meaning: str | None = None, statement: str | None = None
@@ -132,7 +132,9 @@ class Queries:
             InvalidRequestError: the workspace requires a signature, or does not allow this meaning.
             SignInError: as in :meth:`approve`.
         """
-        return self._send_decision(lookup, "reject", {"comment": comment, **build_signature(meaning, statement)})
+        return self._send_decision(
+            lookup, "reject", {"comment": comment, **build_signature_property(meaning, statement)}
+        )
 
     def _send_decision(self, lookup: str, decision: str, body: Mapping[str, Any]) -> "QueryDefinition":
         route = f"{_ROUTE}/{quote(lookup, safe='')}/{decision}"

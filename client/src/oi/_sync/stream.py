@@ -50,7 +50,7 @@ def stream_messages(
     position = StreamPosition(format_instant(since))
     pause, must_renew = 1.0, False
     while True:
-        parameters = {"connection": connection, "surface": surface, "since": position.find_start()}
+        parameters = {"connection": connection, "surface": surface, "since": position.find_start_time()}
         query = urlencode({name: value for name, value in parameters.items() if value is not None})
         url = f"{transport.url.replace('http', 'ws', 1)}/oi-api/live-stream?{query}"
         try:
@@ -58,7 +58,7 @@ def stream_messages(
             headers = {"Authorization": f"Bearer {transport.get_token(renew=must_renew)}"}
             with connect(url, additional_headers=headers) as socket:
                 pause, must_renew = 1.0, False
-                position.set_missing_start()
+                position.set_missing_start_to_now()
                 for text in socket:
                     message = json.loads(text)
                     if position.accept(message):
@@ -82,14 +82,14 @@ def stream_messages(
 
 def _build_handshake_error(refused: InvalidStatus) -> ApiError:
     response = refused.response
-    return build_api_error(response.status_code, _parse_problem(response.body))
+    return build_api_error(response.status_code, _parse_problem_document(response.body))
 
 
 def _build_unreachable_error(url: str, failure: Exception) -> UnreachableError:
     return failure if isinstance(failure, UnreachableError) else UnreachableError(f"{url} does not respond: {failure}")
 
 
-def _parse_problem(body: bytes | bytearray) -> dict[str, Any]:
+def _parse_problem_document(body: bytes | bytearray) -> dict[str, Any]:
     try:
         problem = json.loads(body)
     except ValueError:

@@ -141,7 +141,7 @@ class Spool:
             try:
                 self._telemetry.send_lines(lookup, batch)
             except ApiError as error:
-                if not self._store_refusals(lookup, rows[: len(batch)], error):
+                if not self._mark_messages_named_in_error(lookup, rows[: len(batch)], error):
                     held[lookup] = error
                 continue
             self._file.remove([each for each, _ in rows[: len(batch)]])
@@ -158,7 +158,7 @@ class Spool:
         """Remove refused messages from the file, for instance after they were corrected and stored again."""
         self._file.remove_refused([each.id for each in refused])
 
-    def _store_refusals(self, lookup: str, rows: list[tuple[int, bytes]], error: ApiError) -> bool:
+    def _mark_messages_named_in_error(self, lookup: str, rows: list[tuple[int, bytes]], error: ApiError) -> bool:
         """Mark as refused the messages that an error reply names.
 
         Return False if the error names no message, so that the service refuses all messages of the connection.

@@ -103,7 +103,7 @@ def execute(arguments: list[str]) -> int:
 
 def _report_error(error: Exception) -> int:
     """Print an expected error for the user, and return the exit code for the command; raise any other error again."""
-    from oi.control_characters import escape_controls, escape_text  # noqa: PLC0415  only commands that ran need it
+    from oi.control_characters import escape_controls, escape_controls_except_line_breaks  # noqa: PLC0415  only commands that ran need it
     from oi.errors import ApiError, UnreachableError  # noqa: PLC0415  as above
 
     if isinstance(error, UnreachableError):
@@ -114,7 +114,7 @@ def _report_error(error: Exception) -> int:
         for each in error.errors:
             click.echo(escape_controls(f"  {each.get('field')}: {each.get('message')}"), err=True)
         for note in getattr(error, "__notes__", ()):
-            click.echo(escape_text(note), err=True)
+            click.echo(escape_controls_except_line_breaks(note), err=True)
         if error.trace_id:
             click.echo(f"  trace id {escape_controls(error.trace_id)}", err=True)
         return REFUSED

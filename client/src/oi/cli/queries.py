@@ -17,7 +17,7 @@ from oi.cli.output import (
     read_json,
 )
 from oi.cli.signing import add_signature_options, send_decision
-from oi.control_characters import escape_text
+from oi.control_characters import escape_controls_except_line_breaks
 
 if TYPE_CHECKING:
     from oi.models import QueryDefinition
@@ -81,7 +81,7 @@ def show_query(lookup: str, as_json: bool) -> None:
     click.echo(f"{found['name']} ({found['lookup']}), surface {found['surface']}, {_describe_approval_state(found)}")
     for parameter in found.get("parameters") or ():
         click.echo(f"  parameter {parameter['name']}: {parameter['type']}, default {parameter.get('default')!r}")
-    click.echo(escape_text(found["kql"]))
+    click.echo(escape_controls_except_line_breaks(found["kql"]))
 
 
 @query_commands.command("run")

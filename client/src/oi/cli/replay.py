@@ -11,7 +11,7 @@ import click
 
 from oi.cli.output import add_json_option, open_async_workspace, print_json
 from oi.replay.csv_rows import TIMESTAMP, CsvFile, CsvRow
-from oi.replay.layout import TIMESTAMP_FORMATS, build_target, parse_pointer
+from oi.replay.layout import TIMESTAMP_FORMATS, build_replay_target, parse_pointer
 from oi.replay.message_ids import parse_zone
 from oi.replay.repeat_filter import RepeatFilter
 
@@ -135,7 +135,7 @@ async def _replay_files(options: Mapping[str, Any]) -> dict[str, int]:
 async def _create_csv_files(workspace: "AsyncWorkspace", options: Mapping[str, Any]) -> list[CsvFile]:
     declared = await _load_source(workspace, options["connection"])
     named = {member: options[option] for option, member in _MEMBERS.items() if options[option] is not None}
-    target = build_target(options["connection"], {**declared, **named})
+    target = build_replay_target(options["connection"], {**declared, **named})
     return [
         CsvFile(path, target, options["delimiter"], options["time_column"], options["zone"], options["device"])
         for path in options["files"]

@@ -27,28 +27,28 @@ def log_in(url: str, browser: bool, rights: tuple[str, ...], client_id: str, as_
       pass show plant-key | oi login https://plant.example
     """
     from oi import Workspace  # noqa: PLC0415  loads httpx
-    from oi.cli.stored_login import check_address  # noqa: PLC0415  as above
+    from oi.cli.stored_login import check_service_address  # noqa: PLC0415  as above
     from oi.credentials import check_credential  # noqa: PLC0415  as above
 
     url = url.rstrip("/")
-    check_address(url)
+    check_service_address(url)
     key = "" if browser else _read_key()
     if browser or not key:
         from oi.cli.browser_login import sign_in  # noqa: PLC0415  loads httpx
-        from oi.cli.stored_grant import store_grant  # noqa: PLC0415
+        from oi.cli.stored_grant import store_grant_and_describe_place  # noqa: PLC0415
 
         grant = sign_in(url, client_id, rights or _list_all_rights())
         with Workspace(url, token=grant.access_token) as workspace:
-            identity, place = workspace.whoami(), store_grant(url, grant)
+            identity, place = workspace.whoami(), store_grant_and_describe_place(url, grant)
     else:
-        from oi.cli.stored_login import store_login  # noqa: PLC0415  as above
+        from oi.cli.stored_login import store_login_and_describe_place  # noqa: PLC0415  as above
 
         try:
             check_credential(key)
         except ValueError as error:
             raise click.UsageError(f"{error}.") from None
         with Workspace(url, key=key) as workspace:
-            identity, place = workspace.whoami(), store_login(url, key)
+            identity, place = workspace.whoami(), store_login_and_describe_place(url, key)
     who = identity["name"] or identity["principal"]
     text = f"signed in to {identity['workspace']} as {who}; the credential is in {place}"
     print_json(identity) if as_json else click.echo(text)

@@ -3,14 +3,14 @@
 import time
 from typing import Any
 
-from oi.cli.stored_login import get_login_path, read_keyring, read_login, store_secret
+from oi.cli.stored_login import get_login_path, read_keyring, read_login, store_secret_and_describe_place
 from oi.credentials import RENEW_SECONDS
 from oi.errors import SignInError
 from oi.file_lock import lock_file
 from oi.oauth import Grant, open_http_client, refresh_grant, request_server_metadata, revoke_grant
 
 
-def store_grant(url: str, grant: Grant) -> str:
+def store_grant_and_describe_place(url: str, grant: Grant) -> str:
     """Store the tokens of a sign-in; return a description of the place where the refresh token is stored."""
     login = {
         "url": url,
@@ -19,7 +19,7 @@ def store_grant(url: str, grant: Grant) -> str:
         "expiresAt": grant.expires_at,
         "scopes": list(grant.scopes),
     }
-    return store_secret(login, "refreshToken", grant.refresh_token)
+    return store_secret_and_describe_place(login, "refreshToken", grant.refresh_token)
 
 
 class StoredGrant:
@@ -66,7 +66,7 @@ def _renew_access_token(stored: dict[str, Any]) -> str:
     except SignInError as error:
         detail = f"The sign-in has ended: {error.detail} Run `oi login {url} --browser`."
         raise SignInError(error.status, error.code, detail, problem=error.problem) from None
-    store_grant(url, grant)
+    store_grant_and_describe_place(url, grant)
     return grant.access_token
 
 

@@ -33,7 +33,7 @@ class Login:
     token: str | Callable[[], str] | None = None
 
 
-def check_address(url: str) -> None:
+def check_service_address(url: str) -> None:
     """Check the address of a service, before a credential is sent to it.
 
     Raises:
@@ -65,7 +65,7 @@ def require_login(url: str | None = None) -> Login:
     url = url or os.environ.get("OI_URL") or stored.get("url")
     if not url:
         raise UsageError("No workspace is known. Run `oi login URL`, or set OI_URL and OI_KEY.")
-    check_address(url)
+    check_service_address(url)
     if token := _read_variable("OI_TOKEN"):
         return Login(url, token=token)
     key = _read_variable("OI_KEY")
@@ -94,12 +94,12 @@ def _read_variable(name: str) -> str | None:
     return value
 
 
-def store_login(url: str, key: str) -> str:
+def store_login_and_describe_place(url: str, key: str) -> str:
     """Store the address of a service and an API key; return a description of the place where the key is stored."""
-    return store_secret({"url": url}, "key", key)
+    return store_secret_and_describe_place({"url": url}, "key", key)
 
 
-def store_secret(login: Mapping[str, Any], name: str, secret: str) -> str:
+def store_secret_and_describe_place(login: Mapping[str, Any], name: str, secret: str) -> str:
     """Store a login and its secret; return a description of the place where the secret is stored.
 
     Args:

@@ -127,7 +127,7 @@ def parse_route(section: Section) -> Route:
         raise SettingsError(
             f"{section.describe_property('device')} and `deviceIdPointer` cannot both be set; remove one of them."
         )
-    section.check_all_read()
+    section.check_all_properties_read()
     names = set(_NAMED_LEVEL.findall(topic))
     for name, template in (("connection", route.connection), ("device", route.device or "")):
         for used in _NAMED_LEVEL.findall(template):

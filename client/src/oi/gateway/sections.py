@@ -12,7 +12,9 @@ class SettingsError(ValueError):
 
 
 class Section:
-    """Object in a configuration file; :meth:`check_all_read` rejects properties that the program has not read.
+    """Object in a configuration file.
+
+    :meth:`check_all_properties_read` rejects properties that the program has not read.
 
     Args:
         value: the parsed object, a mapping of names to values.
@@ -82,7 +84,7 @@ class Section:
         place = self.describe_property(name).strip("`")
         return [Section(each, f"{place}[{index}]") for index, each in enumerate(value)]
 
-    def check_all_read(self) -> None:
+    def check_all_properties_read(self) -> None:
         """Check that the program has read every property of this section; an unread property is misspelt or unknown.
 
         Raises:

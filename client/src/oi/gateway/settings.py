@@ -126,8 +126,8 @@ def parse_settings(file: Section) -> GatewaySettings:
     spool = _parse_spool(file.get_section("spool"))
     metrics = file.get_section("metrics", {})
     port = metrics.get_integer("port", 9108, minimum=0, maximum=65_535)
-    metrics.check_all_read()
-    file.check_all_read()
+    metrics.check_all_properties_read()
+    file.check_all_properties_read()
     return GatewaySettings(service, kind, source, _build_routes(routes), spool, port)
 
 
@@ -146,7 +146,7 @@ def _parse_service(section: Section) -> ServiceSettings:
     if parts.scheme == "http" and parts.hostname not in _LOCAL_HOSTS:
         raise SettingsError("`service.url` must begin with https://; http:// would send the API key unprotected.")
     settings = ServiceSettings(url, section.get_path("keyFile", None))
-    section.check_all_read()
+    section.check_all_properties_read()
     return settings
 
 
@@ -154,7 +154,7 @@ def _parse_spool(section: Section) -> SpoolSettings:
     path = section.get_path("path")
     size = parse_size(section.get_text("maxSize", "10GiB"), section.describe_property("maxSize"))
     when_full = section.get_choice("whenFull", (STOP, DROP_OLDEST), STOP)
-    section.check_all_read()
+    section.check_all_properties_read()
     return SpoolSettings(path, size, when_full)
 
 

@@ -51,7 +51,7 @@ class ReplayTarget:
         return self.message_id, self.device_id, self.timestamp
 
 
-def build_target(connection: str, source: Mapping[str, Any]) -> ReplayTarget:
+def build_replay_target(connection: str, source: Mapping[str, Any]) -> ReplayTarget:
     """Build the target of a replay from the definition of a connection.
 
     Args:
@@ -62,7 +62,7 @@ def build_target(connection: str, source: Mapping[str, Any]) -> ReplayTarget:
         ValueError: a JSON pointer or the timestamp format is invalid.
 
     Example:
-        >>> build_target("rig", {"timestampPointer": "/head/at"}).timestamp
+        >>> build_replay_target("rig", {"timestampPointer": "/head/at"}).timestamp
         ('head', 'at')
     """
     form = source.get("timestampFormat", "rfc3339")

@@ -18,7 +18,7 @@ from typing import Any, Final
 from oi.verification.bundle_receipts import (
     KEY_SET,
     find_receipt_file_names,
-    group_receipts,
+    group_receipts_by_chain,
     load_enclosed_keys,
     verify_receipts,
 )
@@ -81,7 +81,7 @@ class _VerifierKeys:
         """Description of a chain without fault: keys in the bundle cannot prove that it is sound."""
         return "agrees with itself" if self.are_from_bundle else "sound"
 
-    def describe_signers(self, opened: OpenedCheckpoint | None) -> str:
+    def describe_signing_keys(self, opened: OpenedCheckpoint | None) -> str:
         """Return a description of the keys that signed a checkpoint; empty if there is no checkpoint."""
         if opened is None:
             return ""
@@ -114,7 +114,7 @@ def verify_bundle(path: Path, keys: Sequence[VerifierKey], workspace: str | None
         _report_enclosed_keys(verifiers.keys, result)
     if used := [f"{name}={_quote_text(value)}" for name, value in manifest["filters"].items() if value]:
         result.lines.append(f"filters according to the manifest, which is not signed: {', '.join(used)}")
-    receipts = group_receipts(files)
+    receipts = group_receipts_by_chain(files)
     for number, entry in enumerate(manifest["chains"], start=1):
         _verify_chain(files, manifest, entry, verifiers, receipts.get(number, {}), result)
     result.lines.append(f"{REPORT} is not signed: it is not evidence, and may differ from the verified records")
@@ -237,7 +237,7 @@ def _verify_chain(
         result.undecided.append(f"{name}: the checkpoint covers only {checkpoint.size} of {len(records)} records")
     if receipt_doubt:
         result.undecided.append(f"{name}: the receipts were not verified: {receipt_doubt}")
-    result.lines.append(f"{name}: {line}{verifiers.describe_signers(opened)}")
+    result.lines.append(f"{name}: {line}{verifiers.describe_signing_keys(opened)}")
 
 
 def _quote_text(text: str) -> str:

@@ -12,7 +12,7 @@ KEY_SET: Final = "verifier-key.cbor"
 _NAME: Final = re.compile(r"receipts/([1-9][0-9]{0,5})/([0-9]{12})\.cbor")
 
 
-def group_receipts(files: Mapping[str, bytes]) -> dict[int, dict[str, bytes]]:
+def group_receipts_by_chain(files: Mapping[str, bytes]) -> dict[int, dict[str, bytes]]:
     """Return the receipts of a bundle by the number of the chain in the manifest (from 1), and then by RecordID.
 
     Args:

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import rfc8785
 
-from oi.json_text import build_object
+from oi.json_text import build_object_without_duplicates
 from oi.verification.hash_rule import (
     MAX_DEPTH,
     compute_digest,
@@ -24,7 +24,7 @@ from oi.verification.hash_rule import (
     get_record_time,
     is_record_time,
     is_too_deep,
-    parse_json_integer,
+    parse_integer_or_exact_float,
     sequence_from_record_id,
 )
 from oi.verification.merkle import CompactRange
@@ -76,7 +76,9 @@ def parse_export(text: str) -> list[dict[str, Any]]:
         UnreadableError: the text is not a JSON array of objects, or an object has a duplicate name.
     """
     try:
-        records = json.loads(text, parse_int=parse_json_integer, object_pairs_hook=build_object)
+        records = json.loads(
+            text, parse_int=parse_integer_or_exact_float, object_pairs_hook=build_object_without_duplicates
+        )
     except (ValueError, RecursionError) as error:
         raise UnreadableError(f"the export is not JSON: {error}") from None
     if not isinstance(records, list) or not all(isinstance(record, dict) for record in records):

@@ -20,7 +20,7 @@ from http import HTTPStatus
 from pathlib import Path
 from typing import Any, Final
 
-from oi.verification.hash_rule import LAST_SEQUENCE, parse_json_integer
+from oi.verification.hash_rule import LAST_SEQUENCE, parse_integer_or_exact_float
 from oi.verification.merkle import CompactRange
 
 PAGE: Final = 1_000
@@ -186,7 +186,9 @@ def _describe_changed_record(history: _History, output: Path) -> str:
     except FileNotFoundError:
         return ""
     try:
-        records = json.loads(content.decode("utf-8-sig"), parse_int=parse_json_integer) if content.strip() else []
+        records = (
+            json.loads(content.decode("utf-8-sig"), parse_int=parse_integer_or_exact_float) if content.strip() else []
+        )
     except (ValueError, RecursionError):
         records = None
     if not isinstance(records, list):
@@ -316,7 +318,7 @@ def _send_request(url: str, token: str, path: str, query: dict[str, Any]) -> tup
         request = urllib.request.Request(address)  # noqa: S310  checked above
         request.add_unredirected_header("Authorization", f"Bearer {token}")
         with urllib.request.urlopen(request, timeout=TIMEOUT_SECONDS) as reply:  # noqa: S310  checked above
-            body = json.loads(reply.read(), parse_int=parse_json_integer)
+            body = json.loads(reply.read(), parse_int=parse_integer_or_exact_float)
             return body, reply.headers.get("x-provenance-has-more", "")
     except urllib.error.HTTPError as error:
         raise FetchError(f"the service returned status {error.code}{_format_error_detail(error)}", error.code) from None

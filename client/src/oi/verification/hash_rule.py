@@ -127,7 +127,7 @@ def compute_digest(canonical: bytes) -> str:
     return hashlib.sha256(canonical).hexdigest()
 
 
-def parse_json_integer(text: str) -> Any:
+def parse_integer_or_exact_float(text: str) -> Any:
     """Parse an integer literal of a record; an integer beyond ±(2^53-1) becomes a float if the float is exact.
 
     RFC 8785 writes doubles up to 1e21 without an exponent, so 1e20 is written as an integer. The service rejects

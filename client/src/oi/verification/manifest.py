@@ -3,9 +3,9 @@
 import json
 from typing import Any, Final
 
-from oi.json_text import build_object
+from oi.json_text import build_object_without_duplicates
 from oi.verification.export import BrokenError
-from oi.verification.hash_rule import is_record_time, parse_json_integer
+from oi.verification.hash_rule import is_record_time, parse_integer_or_exact_float
 
 MANIFEST: Final = "manifest.json"
 _MANIFEST_MEMBERS: Final = {"workspace", "createdAt", "createdBy", "filters", "chains"}
@@ -33,7 +33,9 @@ def parse_json_file(name: str, content: bytes) -> Any:
         BrokenError: the file is not JSON, or an object has two properties of the same name.
     """
     try:
-        return json.loads(content.decode(), parse_int=parse_json_integer, object_pairs_hook=build_object)
+        return json.loads(
+            content.decode(), parse_int=parse_integer_or_exact_float, object_pairs_hook=build_object_without_duplicates
+        )
     except (ValueError, RecursionError) as error:
         raise BrokenError(name, f"the file is not JSON: {error}") from None
 

@@ -164,7 +164,7 @@ def open_checkpoint_with_keys(
     """
     text, signatures = _split_note(note)
     name = build_key_name(workspace)
-    by_known = [(key, signature) for key in keys for signature in signatures if signature.is_by(key, name)]
+    by_known = [(key, signature) for key in keys for signature in signatures if signature.has_key_and_name(key, name)]
     for key, signature in by_known:
         _verify_signature(text, key, signature)
     unknown = "" if by_known else _require_unknown_key_id(signatures, keys, name)
@@ -193,7 +193,7 @@ class _NoteSignature:
     key_id: bytes
     signature: bytes
 
-    def is_by(self, key: VerifierKey, name: str) -> bool:
+    def has_key_and_name(self, key: VerifierKey, name: str) -> bool:
         """Return whether the signature states the id of ``key`` and this name; the key must have the name, or none."""
         return self.key_id == key.key_id and self.key_name == name and key.name in ("", name)
 

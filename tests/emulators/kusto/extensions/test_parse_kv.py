@@ -95,5 +95,7 @@ def test_invalid_properties_of_parse_kv_are_rejected(endpoint: Endpoint, propert
 def test_the_parser_of_key_value_texts_ends_for_any_text(text: str) -> None:
     """The parser of key-value texts ends for any text, even with an open quote."""
     reader = KeyValueReader(text, ("a",), ",", "=", {'"': '"'}, "\\", greedy=False)
-    assert set(reader.read_first_values()) <= {"a"}
-    assert set(KeyValueReader(text, ("a",), "", "", {'"': '"'}, "", greedy=False).read_first_values()) <= {"a"}
+    assert set(reader.read_first_value_of_each_key()) <= {"a"}
+    assert set(KeyValueReader(text, ("a",), "", "", {'"': '"'}, "", greedy=False).read_first_value_of_each_key()) <= {
+        "a"
+    }

@@ -17,7 +17,7 @@ def test_no_macro_is_created_if_one_cannot_be_created(monkeypatch: pytest.Monkey
     monkeypatch.setattr(extensions, "EXTENSIONS", (SimpleNamespace(macros=macros),))
     with duckdb.connect() as connection:
         with pytest.raises(duckdb.ParserException):
-            extensions.create_sql_objects(connection)
+            extensions.create_functions_and_macros(connection)
         assert connection.execute(_COUNT).fetchall() == [(0,)]
 
 
@@ -30,7 +30,7 @@ def test_macros_of_a_database_file_are_created_again_only_after_a_change(
         macro = f"CREATE OR REPLACE MACRO first_of_a_test() AS {result}"
         monkeypatch.setattr(extensions, "EXTENSIONS", (SimpleNamespace(macros=[macro]),))
         with duckdb.connect(tmp_path / "file.duckdb") as connection:
-            extensions.create_sql_objects(connection)
+            extensions.create_functions_and_macros(connection)
             found.append(connection.execute("SELECT first_of_a_test()").fetchone())
             connection.execute("CREATE OR REPLACE MACRO first_of_a_test() AS 0")
 
@@ -47,5 +47,5 @@ def test_a_start_with_unchanged_macros_writes_nothing(tmp_path: Path) -> None:
     """A start whose macros are those of the last start does not change the database file."""
     for is_changed in (True, False):
         with duckdb.connect(tmp_path / "file.duckdb") as connection:
-            extensions.create_sql_objects(connection)
+            extensions.create_functions_and_macros(connection)
             assert (tmp_path / "file.duckdb.wal").exists() is is_changed

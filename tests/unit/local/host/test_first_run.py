@@ -13,7 +13,7 @@ from local.host import first_run as module
 from local.host.first_run import QueryChecks
 from shared.catalog.document import load_document, load_located_document
 from shared.catalog.models import WarmQuery
-from shared.errors import Kind, WorkspaceError, invalid
+from shared.errors import Kind, WorkspaceError, build_invalid_field_error
 from shared.observability.readiness import list_background_work
 from shared.settings import Settings
 from shared.warm_queries.columns import QueryColumns
@@ -48,7 +48,7 @@ class Engine:
             self.failures -= 1
             raise WorkspaceError(Kind.TIMEOUT, "QUERY_TIMEOUT", "late")
         if "take 0" in query.text:
-            raise invalid("query", "rejected", code="QUERY_INVALID")
+            raise build_invalid_field_error("query", "rejected", code="QUERY_INVALID")
         return EngineResult((Column("Count", "long"),), [], 1.0)
 
     async def ping(self) -> None:
@@ -106,7 +106,7 @@ async def test_the_check_of_queries_fills_the_cache_of_columns() -> None:
     columns = await check_queries(engine, first_start=True)
     engine.failures = 1
     query = WarmQuery(lookup="other", name="Other", surface="s", kql="Telemetry | count")
-    assert await columns.find(query) == (Column("Count", "long"),)
+    assert await columns.find_columns(query) == (Column("Count", "long"),)
     assert engine.failures == 1
 
 

@@ -14,7 +14,7 @@ import httpx
 import pytest
 
 from local.errors import StartError
-from local.host.processes import KustoProcess, find_running_host, record_host
+from local.host.processes import KustoProcess, find_running_host, record_running_host
 from local.host.shutdown import ShutdownSignal
 
 ADDRESS = "http://127.0.0.1:7099"
@@ -28,7 +28,7 @@ async def x(req: func.HttpRequest) -> str:
 def test_a_host_record_exists_while_its_host_runs(tmp_path: Path) -> None:
     """A running host is found by its record file; when the host ends, it deletes the file."""
     assert find_running_host(tmp_path) is None
-    with record_host(tmp_path, ADDRESS):
+    with record_running_host(tmp_path, ADDRESS):
         host = find_running_host(tmp_path)
         assert host is not None
         assert host.address == ADDRESS
@@ -38,7 +38,7 @@ def test_a_host_record_exists_while_its_host_runs(tmp_path: Path) -> None:
 
 def test_only_the_owner_can_read_a_host_record(tmp_path: Path) -> None:
     """Other users can neither read nor lock the file that records a running host."""
-    with record_host(tmp_path, ADDRESS):
+    with record_running_host(tmp_path, ADDRESS):
         [record] = (tmp_path / "hosts").iterdir()
         assert stat.S_IMODE(record.stat().st_mode) == 0o600
         assert stat.S_IMODE(record.parent.stat().st_mode) == 0o700
@@ -50,7 +50,7 @@ def test_a_host_record_without_a_lock_is_ignored(tmp_path: Path) -> None:
     folder.mkdir()
     (folder / "0.json").write_text(json.dumps({"address": "http://127.0.0.1:1"}))
     assert find_running_host(tmp_path) is None
-    with record_host(tmp_path, ADDRESS):
+    with record_running_host(tmp_path, ADDRESS):
         host = find_running_host(tmp_path)
         assert host is not None
         assert host.address == ADDRESS
@@ -60,7 +60,7 @@ def test_a_host_record_without_a_lock_is_ignored(tmp_path: Path) -> None:
 @pytest.mark.parametrize("content", ["", "[]", "{}", "x"])
 def test_a_host_record_without_an_address_is_ignored(tmp_path: Path, content: str) -> None:
     """The record file of a host is ignored if it is locked but contains no address."""
-    with record_host(tmp_path, ADDRESS):
+    with record_running_host(tmp_path, ADDRESS):
         [record] = (tmp_path / "hosts").iterdir()
         record.write_text(content)
         assert find_running_host(tmp_path) is None
@@ -68,7 +68,7 @@ def test_a_host_record_without_an_address_is_ignored(tmp_path: Path, content: st
 
 def test_a_host_record_that_others_can_write_is_ignored(tmp_path: Path) -> None:
     """The record file of a host is ignored if other users can write it, or if it is a link."""
-    with record_host(tmp_path, ADDRESS):
+    with record_running_host(tmp_path, ADDRESS):
         [record] = (tmp_path / "hosts").iterdir()
         target = record.rename(tmp_path / "elsewhere.json")
         record.symlink_to(target)
@@ -82,7 +82,7 @@ def test_a_host_record_that_others_can_write_is_ignored(tmp_path: Path) -> None:
 
 def test_hosts_of_one_folder_have_separate_records(tmp_path: Path) -> None:
     """Two hosts of one folder have separate record files."""
-    with record_host(tmp_path, ADDRESS), record_host(tmp_path, "http://127.0.0.1:7098"):
+    with record_running_host(tmp_path, ADDRESS), record_running_host(tmp_path, "http://127.0.0.1:7098"):
         assert len(list((tmp_path / "hosts").iterdir())) == 2
         assert find_running_host(tmp_path) is not None
 
@@ -171,15 +171,15 @@ async def test_announced_events_reach_the_child_process(
     kusto_process: KustoProcess, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """An announcement of new events reaches the child's standard input; without a child, it has no effect."""
-    kusto_process.announce_events()
+    kusto_process.notify_of_new_events()
     await kusto_process.start()
     stopping = ShutdownSignal()
     supervision = asyncio.create_task(kusto_process.supervise(stopping))
-    kusto_process.announce_events()
+    kusto_process.notify_of_new_events()
     async with asyncio.timeout(DEADLINE):
         while "woken" not in capsys.readouterr().err:  # noqa: ASYNC110  output of another process sets no event
             await asyncio.sleep(0.01)
     stopping.set()
     await kusto_process.stop(5)
-    kusto_process.announce_events()
+    kusto_process.notify_of_new_events()
     await supervision

@@ -4,20 +4,20 @@ import json
 
 import pytest
 
-from local.http_server.error_replies import build_error_reply, build_timeout_reply, choose_request_id
+from local.http_server.error_replies import build_error_reply, build_timeout_reply, read_or_create_request_id
 from shared.errors import Kind, WorkspaceError
 
 
 @pytest.mark.parametrize("given", [b"a", b"~" * 128, b'!"{}'])
 def test_a_valid_request_id_of_the_caller_is_returned(given: bytes) -> None:
     """An error reply has the request's id if it has 1 to 128 visible ASCII characters."""
-    assert choose_request_id([(b"host", b"a"), (b"x-request-id", given)]) == given.decode()
+    assert read_or_create_request_id([(b"host", b"a"), (b"x-request-id", given)]) == given.decode()
 
 
 @pytest.mark.parametrize("given", [[], [b""], [b"a" * 129], [b"a b"], [b"\xe9"], [b"a\n"], [b"a", b"b"]])
 def test_missing_and_invalid_request_ids_are_replaced(given: list[bytes]) -> None:
     """If the request id is missing, repeated or invalid, the error reply has a new id."""
-    made = choose_request_id([(b"x-request-id", value) for value in given])
+    made = read_or_create_request_id([(b"x-request-id", value) for value in given])
     assert len(made) == 32
     assert made.encode() not in given
 

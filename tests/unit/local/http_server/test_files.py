@@ -26,7 +26,7 @@ async def links(tmp_path: Path) -> AsyncIterator[FileLinks]:
 async def file_link(tmp_path: Path, links: FileLinks) -> str:
     """Return a link to a stored file."""
     store = FolderBlobStore(tmp_path / "blobs" / "downloads", links)
-    await store.create("job/rig.csv", CONTENT)
+    await store.create_if_missing("job/rig.csv", CONTENT)
     return await store.create_download_link("job/rig.csv", "rig.csv", datetime.now(UTC) + timedelta(minutes=5))
 
 

@@ -12,7 +12,7 @@ from local.http_server.request_head import (
     check_host,
     check_single_idempotency_key,
     is_loopback_host,
-    split_target,
+    split_target_into_host_and_path,
 )
 from shared.errors import Kind, WorkspaceError
 from shared.http.size_limits import MAX_HEADER_BYTES, MAX_HEADERS, MAX_TARGET, compute_header_size
@@ -93,14 +93,14 @@ def test_only_loopback_addresses_name_this_machine(host: str, *, here: bool) -> 
 )
 def test_an_absolute_target_is_split_into_host_and_target(target: bytes, expected: tuple[bytes | None, bytes]) -> None:
     """An absolute request target is split into host and relative target; a relative target is unchanged."""
-    assert split_target(target) == expected
+    assert split_target_into_host_and_path(target) == expected
 
 
 @pytest.mark.parametrize("target", [b"ftp://h/a", b"ws://h/a", b"httpx://h/a", b"file:///a", b"a+b://h"])
 def test_a_target_with_a_scheme_other_than_http_is_rejected(target: bytes) -> None:
     """An absolute request target must have the scheme http or https."""
     with pytest.raises(WorkspaceError, match="http or https"):
-        split_target(target)
+        split_target_into_host_and_path(target)
 
 
 @given(st.lists(st.integers(1, MAX_TARGET), min_size=1, max_size=6))
@@ -149,11 +149,11 @@ def test_each_request_has_its_own_limits() -> None:
 def test_buffered_parser_input_is_limited() -> None:
     """Input that the parser buffers without output is limited; any output resets the count."""
     sizes = HeadSizeCounter()
-    assert sizes.count_parser_input(MAX_HEADER_BYTES)
-    sizes.record_parser_output()
-    assert sizes.count_parser_input(10 * MAX_HEADER_BYTES)
-    assert sizes.count_parser_input(MAX_HEADER_BYTES)
-    assert not sizes.count_parser_input(1)
+    assert sizes.count_parser_input_and_check_limit(MAX_HEADER_BYTES)
+    sizes.mark_parser_buffer_empty()
+    assert sizes.count_parser_input_and_check_limit(10 * MAX_HEADER_BYTES)
+    assert sizes.count_parser_input_and_check_limit(MAX_HEADER_BYTES)
+    assert not sizes.count_parser_input_and_check_limit(1)
     assert sizes.error is not None
 
 

@@ -231,7 +231,7 @@ async def test_wrong_upload_links_and_requests_are_rejected(
     anonymous_client: httpx.AsyncClient, links: FileLinks, blob_store: FolderBlobStore, url: str
 ) -> None:
     """An upload link cannot read, a read link cannot upload, and malformed upload requests are rejected."""
-    await blob_store.create("job/rig.csv", b"content")
+    await blob_store.create_if_missing("job/rig.csv", b"content")
     readable = await blob_store.create_download_link("job/rig.csv", "rig.csv", datetime.now(UTC) + timedelta(minutes=5))
     over = links.sign_link(
         FileLink("downloads", "job/upload", "", datetime.now(UTC) - timedelta(days=1), LinkPermission.WRITE)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from local.host.processes import record_host
+from local.host.processes import record_running_host
 from local.sign_in import __main__ as sign_in
 from local.sign_in import codes as sign_in_codes
 from local.sign_in.codes import SignInCodes
@@ -71,7 +71,7 @@ async def test_code_is_stored_as_a_hash_for_its_owner(codes: SignInCodes, tmp_pa
 
 def test_the_command_prints_a_sign_in_link(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The command prints a link to the running host with a valid code."""
-    with record_host(tmp_path, "http://127.0.0.1:7099"):
+    with record_running_host(tmp_path, "http://127.0.0.1:7099"):
         assert sign_in.main(["--data-dir", str(tmp_path), "--as", "viewer@t"]) == 0
     address, _, code = capsys.readouterr().out.strip().partition("#sign-in=")
     assert address == "http://127.0.0.1:7099/console/"
@@ -84,5 +84,5 @@ def test_the_sign_in_command_needs_a_running_host(tmp_path: Path, capsys: pytest
         assert sign_in.main(["--data-dir", str(tmp_path)]) == 1
         assert "make run" in capsys.readouterr().err
         assert not (tmp_path / "sign-in").exists()
-        with record_host(tmp_path, "http://127.0.0.1:7099"):
+        with record_running_host(tmp_path, "http://127.0.0.1:7099"):
             pass

@@ -10,7 +10,7 @@ from scripts.sizing import facts
 from scripts.sizing.load import MAX_VALUE, Load
 from scripts.sizing.model import Sizes, calculate_quantities, compute_deployment_sizes
 from scripts.sizing.prices import METERS
-from scripts.sizing.services import compute_partition_rate
+from scripts.sizing.services import compute_partition_reader_rate
 
 LOADS = st.builds(
     Load,
@@ -81,9 +81,9 @@ def test_partitions_can_process_the_load(load: Load) -> None:
     """The computed number of partitions can process the load with a reserve; one partition less cannot."""
     hubs = compute_deployment_sizes(load).event_hubs
     needed = facts.HEADROOM * load.message_rate_per_deployment
-    assert hubs.partitions * compute_partition_rate(load.connections_per_deployment, hubs.partitions) >= needed * (
-        1 - 1e-9
-    )
+    assert hubs.partitions * compute_partition_reader_rate(
+        load.connections_per_deployment, hubs.partitions
+    ) >= needed * (1 - 1e-9)
 
 
 @given(LOADS)

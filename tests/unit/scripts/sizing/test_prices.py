@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from scripts.sizing.__main__ import WRONG_OPTIONS, main
-from scripts.sizing.prices import METERS, read_prices
+from scripts.sizing.prices import METERS, read_currency_and_prices
 
 ROOT = Path(__file__).parents[4]
 PRICES = ROOT / "samples" / "prices.example.yaml"
@@ -66,7 +66,7 @@ def test_price_files_with_a_wrong_structure_are_rejected(tmp_path: Path, text: s
     path = tmp_path / "prices.yaml"
     path.write_text(text, encoding="utf-8")
     with pytest.raises(ValueError, match=re.escape(str(path))):
-        read_prices(path, ())
+        read_currency_and_prices(path, ())
 
 
 def test_the_price_sample_lists_every_meter() -> None:

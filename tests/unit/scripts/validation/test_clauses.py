@@ -2,7 +2,7 @@
 
 import pytest
 
-from scripts.validation.clauses import Clause, TestName, list_tests, parse_clauses
+from scripts.validation.clauses import Clause, TestName, list_tests_of_clauses, parse_clauses
 
 HEAD = "## Rule 7\n\n| Clause | Requirement | The service | Tests | The plant |\n|---|---|---|---|---|\n"
 
@@ -37,4 +37,4 @@ def test_a_row_with_a_missing_column_is_rejected() -> None:
 def test_a_test_of_several_clauses_is_listed_once() -> None:
     """A test that two clauses name is listed once."""
     row = "| 7 | Be safe | It is | `tests/test_a.py::test_b` | Care |\n"
-    assert list_tests(parse_clauses(f"{HEAD}{row}{row}")) == (TestName("tests/test_a.py", "test_b"),)
+    assert list_tests_of_clauses(parse_clauses(f"{HEAD}{row}{row}")) == (TestName("tests/test_a.py", "test_b"),)

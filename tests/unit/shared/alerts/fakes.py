@@ -100,7 +100,7 @@ class MemoryAlertStore:
         alerts = tuple(one for one in self.alerts.values() if one.rule == rule and (one.is_active or one.marks))
         return RuleRecord(rule, self.states[rule], alerts, self._tokens[rule])
 
-    async def save_rule_changes(
+    async def save_rule_changes_and_return_token(
         self, record: RuleRecord, state: RuleState | None, puts: Sequence[Alert], deletes: Sequence[str] = ()
     ) -> str | None:
         """Store a changed record, unless it was changed meanwhile."""

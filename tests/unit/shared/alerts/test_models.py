@@ -26,12 +26,12 @@ ALERT = Alert.model_validate(
 @pytest.mark.parametrize(("state", "is_active"), [("pending", True), ("firing", True), ("resolved", False)])
 def test_an_alert_is_active_until_it_is_resolved(state: str, *, is_active: bool) -> None:
     """Pending and firing alerts are active; resolved alerts are not."""
-    assert ALERT.change(state=AlertState(state)).is_active is is_active
+    assert ALERT.copy_with_changes(state=AlertState(state)).is_active is is_active
 
 
 def test_marks_of_pending_alert_tasks_are_removed_one_by_one() -> None:
     """Each unfinished task of an alert has a mark; when a task is done, only its own mark is removed."""
-    marked = ALERT.change(marks=(Mark.FIRING, Mark.ACKNOWLEDGED))
+    marked = ALERT.copy_with_changes(marks=(Mark.FIRING, Mark.ACKNOWLEDGED))
     assert marked.copy_without_marks(Mark.FIRING, Mark.RESOLVED).marks == (Mark.ACKNOWLEDGED,)
 
 

@@ -101,7 +101,7 @@ def test_an_acknowledged_pending_alert_stays_in_the_history() -> None:
     """If a pending alert was acknowledged, it is resolved instead of deleted, without a notification."""
     timeline = AlertTimeline("PT2M")
     timeline.evaluate({"a": True})
-    timeline.alerts["a"] = timeline.alerts["a"].change(acknowledged_by="editor@t")
+    timeline.alerts["a"] = timeline.alerts["a"].copy_with_changes(acknowledged_by="editor@t")
     timeline.evaluate({"a": False})
     assert timeline.deleted == []
     assert (timeline.history["1"][-1].state, timeline.history["1"][-1].marks) == (RESOLVED, ())

@@ -222,14 +222,14 @@ async def test_a_build_on_two_processes_keeps_the_result_of_the_first(
     upload = slow.downloads.blobs.upload
 
     async def let_other_process_complete(name: str, source: Path) -> None:
-        assert await fast.audit_bundles.runner.build_bundle(JOB)
+        assert await fast.audit_bundles.runner.build_bundle_unless_busy(JOB)
         await upload(name, source)
 
     monkeypatch.setattr(slow.downloads.blobs, "upload", let_other_process_complete)
     event = {"EntityType": "Test", "EntityID": "1", "ActionType": "Test", "Name": "first"}
     await slow.provenance.audit_log.append(Target.DOMAIN_EVENTS, "ann@t", event, append_id="1", scope_key="hall")
-    assert await slow.audit_bundles.runner.build_bundle(JOB)
-    job = await slow.downloads.jobs.get(JOB)
+    assert await slow.audit_bundles.runner.build_bundle_unless_busy(JOB)
+    job = await slow.downloads.jobs.find_job(JOB)
     assert job is not None
     assert job.status is JobStatus.COMPLETED
     [(_, file)] = job.list_files()
@@ -241,9 +241,9 @@ async def test_a_build_on_two_processes_keeps_the_result_of_the_first(
 async def test_a_step_of_a_cancelled_bundle_deletes_its_files(bundle_processes: tuple[Services, Services]) -> None:
     """If a cancellation was interrupted before it deleted the files, the bundle's next step deletes them."""
     services, _ = bundle_processes
-    await services.downloads.blobs.create(f"{JOB}/audit-bundle.zip", b"unfinished")
+    await services.downloads.blobs.create_if_missing(f"{JOB}/audit-bundle.zip", b"unfinished")
     await services.downloads.jobs.change(JOB, Job.cancel)
-    assert await services.audit_bundles.runner.build_bundle(JOB)
+    assert await services.audit_bundles.runner.build_bundle_unless_busy(JOB)
     assert [blob.name async for blob in services.downloads.blobs.list("")] == []
 
 
@@ -256,8 +256,8 @@ async def test_a_bundle_that_no_retry_can_complete_fails_at_once(
     await services.provenance.audit_log.append(Target.DOMAIN_EVENTS, "ann@t", event, append_id="1", scope_key="hall")
     await services.provenance.checkpoints.create_all()
     (tmp_path / "checkpoint-key.pem").unlink()
-    assert await other.audit_bundles.runner.build_bundle(JOB)
-    job = await other.downloads.jobs.get(JOB)
+    assert await other.audit_bundles.runner.build_bundle_unless_busy(JOB)
+    job = await other.downloads.jobs.find_job(JOB)
     assert job is not None
     assert job.status is JobStatus.FAILED
     assert (job.error or "").startswith("CHECKPOINT_REFUSED: ")
@@ -282,8 +282,8 @@ async def test_the_report_of_a_bundle_has_only_records_of_the_bundle(
 
     monkeypatch.setattr(services.provenance.checkpoints, "load_verifier_key", append_then_load_key)
     await services.downloads.jobs.create(_build_job("b2", CHAIN))
-    assert await services.audit_bundles.runner.build_bundle("b2")
-    job = await services.downloads.jobs.get("b2")
+    assert await services.audit_bundles.runner.build_bundle_unless_busy("b2")
+    job = await services.downloads.jobs.find_job("b2")
     assert job is not None
     [(_, stored)] = job.list_files()
     with zipfile.ZipFile(io.BytesIO(await services.downloads.blobs.read(stored.blob))) as bundle:

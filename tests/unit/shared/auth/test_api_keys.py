@@ -2,14 +2,14 @@
 
 import pytest
 
-from shared.auth.api_keys import generate_key, is_secret_valid, parse_key
+from shared.auth.api_keys import generate_key, is_secret_valid, parse_key_id_and_secret
 from shared.runtime import SYSTEM_RUNTIME
 
 
 def test_a_new_api_key_is_parsed_and_verified() -> None:
     """A new key's text contains its id, and a secret that matches the stored digest."""
     new = generate_key(SYSTEM_RUNTIME)
-    parsed = parse_key(new.text)
+    parsed = parse_key_id_and_secret(new.text)
     assert parsed is not None
     assert parsed[0] == new.key_id
     assert is_secret_valid(new.salt, new.digest, parsed[1])
@@ -41,4 +41,4 @@ def test_a_seed_determines_the_api_key() -> None:
 )
 def test_texts_in_another_form_are_not_api_keys(text: str) -> None:
     """A text is not an API key if its length or its characters differ from those of API keys."""
-    assert parse_key(text) is None
+    assert parse_key_id_and_secret(text) is None

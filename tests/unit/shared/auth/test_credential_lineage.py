@@ -94,11 +94,14 @@ async def test_the_creator_of_a_services_key_counts_as_the_service(auth_workspac
     lineage = CredentialLineage(auth_workspace.store)
     for member in (SERVICE, EDITOR):
         await auth_workspace.api_keys.create(build_caller(ADMIN.id), "given", principal=member.id, rights=[])
-    found = [await lineage.find_conflicting_authors(build_caller(each.id), auth_workspace) for each in (ADMIN, EDITOR)]
+    found = [
+        await lineage.find_authors_caller_cannot_approve(build_caller(each.id), auth_workspace)
+        for each in (ADMIN, EDITOR)
+    ]
     assert found == [{SERVICE.id}, frozenset()]
     members = {name: each for name, each in auth_workspace.team_now.members.items() if name != SERVICE.id}
     auth_workspace.team_now = replace(auth_workspace.team_now, members=members)
-    assert await lineage.find_conflicting_authors(build_caller(ADMIN.id), auth_workspace) == {SERVICE.id}
+    assert await lineage.find_authors_caller_cannot_approve(build_caller(ADMIN.id), auth_workspace) == {SERVICE.id}
 
 
 async def test_too_many_tokens_cannot_hide_a_creator(auth_workspace: Workspace) -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from shared.auth.entra import EntraTokens, ManagedIdentityTokens, find_member, list_audience_forms
+from shared.auth.entra import EntraTokens, ManagedIdentityTokens, find_member_by_claims, get_client_id_and_app_id_uri
 from shared.catalog.models import Member
 from tests.unit.shared.auth.targets import (
     AUDIENCE,
@@ -29,7 +29,7 @@ class Version1Provider(OneKey):
 @pytest.fixture
 def target() -> AttackTarget:
     """Return the attack target for the tokens that Web PubSub's events contain."""
-    audiences = list_audience_forms(f"api://{CLIENT_ID}")
+    audiences = get_client_id_and_app_id_uri(f"api://{CLIENT_ID}")
     versions = {
         "1.0": EntraTokens(Version1Provider(), TENANT, *audiences),
         "2.0": EntraTokens(OneKey(), TENANT, *audiences),
@@ -101,5 +101,5 @@ async def test_forged_signature_is_rejected(target: AttackTarget) -> None:
 def test_email_addresses_are_compared_by_code_points(member_id: str, email: str, *, is_same: bool) -> None:
     """A verified address belongs to a member only if it has the same characters; ASCII letters match in any case."""
     member = Member.model_validate({"id": member_id, "name": "A", "role": "Viewer"})
-    found = find_member([member], {"oid": "other", "email": email, "email_verified": True})
+    found = find_member_by_claims([member], {"oid": "other", "email": email, "email_verified": True})
     assert (found is member) is is_same

@@ -39,10 +39,10 @@ def test_a_malformed_binding_is_rejected(claims: dict[str, Any]) -> None:
 def test_a_bound_credential_uses_only_its_connections() -> None:
     """A bound credential can use only connections whose lookup (id in URLs) is in its binding."""
     binding = TelemetryBinding(("pump", "press"))
-    binding.check_connection("press")
+    binding.check_may_send_to_connection("press")
     for lookup in ("Press", "pump-2", ""):
         with pytest.raises(WorkspaceError) as caught:
-            binding.check_connection(lookup)
+            binding.check_may_send_to_connection(lookup)
         assert (caught.value.kind, caught.value.code) == (Kind.FORBIDDEN, "CONNECTION_NOT_ALLOWED")
 
 
@@ -61,16 +61,16 @@ def test_device_ids_match_the_patterns_of_a_binding(pattern: str, device: str, a
     """Device ids must match the shell patterns of the binding, with exact letter case."""
     binding = TelemetryBinding(("pump",), (pattern, "other"))
     if allowed:
-        binding.check_devices([("[0]", device)], "pump")
+        binding.check_may_send_for_devices([("[0]", device)], "pump")
         return
     with pytest.raises(WorkspaceError, match=r"\[1\]") as caught:
-        binding.check_devices([("[0]", "other"), ("[1]", device)], "pump")
+        binding.check_may_send_for_devices([("[0]", "other"), ("[1]", device)], "pump")
     assert (caught.value.kind, caught.value.code) == (Kind.FORBIDDEN, "DEVICE_NOT_ALLOWED")
 
 
 def test_a_binding_without_device_patterns_allows_all_devices() -> None:
     """A binding without device patterns allows each device of its connections."""
-    TelemetryBinding(("pump",)).check_devices([("", "anything")], "pump")
+    TelemetryBinding(("pump",)).check_may_send_for_devices([("", "anything")], "pump")
 
 
 def test_a_message_without_a_device_id_has_the_lookup_as_device_id() -> None:
@@ -79,8 +79,8 @@ def test_a_message_without_a_device_id_has_the_lookup_as_device_id() -> None:
     with pytest.raises(
         WorkspaceError, match=r"'pump' \(the connection's lookup, because the message has no device id\)"
     ):
-        binding.check_devices([("[0]", None)], "pump")
-    TelemetryBinding(("pump",), ("pump",)).check_devices([("[0]", None)], "pump")
+        binding.check_may_send_for_devices([("[0]", None)], "pump")
+    TelemetryBinding(("pump",), ("pump",)).check_may_send_for_devices([("[0]", None)], "pump")
 
 
 @pytest.mark.parametrize(
@@ -90,5 +90,5 @@ def test_a_message_without_a_device_id_has_the_lookup_as_device_id() -> None:
 def test_the_error_names_the_message_with_a_forbidden_device(place: str, beginning: str) -> None:
     """The error states which message of a request has a forbidden device."""
     with pytest.raises(WorkspaceError) as error:
-        TelemetryBinding(("pump",), ("p-*",)).check_devices([(place, "x")], "pump")
+        TelemetryBinding(("pump",), ("p-*",)).check_may_send_for_devices([(place, "x")], "pump")
     assert error.value.detail == f"{beginning} is not bound to the device 'x'."

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 
-from shared.catalog.diff import plan_changes, plan_items
+from shared.catalog.diff import plan_changes, plan_changes_of_definitions
 from shared.catalog.document import load_document
 from shared.catalog.items import definitions_from_document
 from shared.catalog.models import Quotas, WorkspaceDocument
@@ -198,7 +198,9 @@ def test_items_on_which_api_items_depend_are_retained(
 def test_records_of_existing_containers_are_retained() -> None:
     """The record of a container is removed only if the container does not exist in its account."""
     declared = definitions_from_document(load_document_without("data_stores"))
-    planned = plan_items(declared, build_catalog_with_document(DOCUMENT), existing_containers={"orders/recipes"})
+    planned = plan_changes_of_definitions(
+        declared, build_catalog_with_document(DOCUMENT), existing_containers={"orders/recipes"}
+    )
     assert [(change.kind, change.key) for change in planned.changes] == [("container", "orders/workorders")]
     assert {(item.kind, item.key): item.reason for item in planned.retained} == {
         (

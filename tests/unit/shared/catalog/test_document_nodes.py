@@ -12,7 +12,7 @@ def test_line_and_column_count_from_1(lengths: list[int], offset: int) -> None:
     text = "\n".join("x" * length for length in lengths)
     offset = min(offset, len(text))
     before = text[:offset]
-    assert LineIndex(text).locate(offset) == (before.count("\n") + 1, offset - before.rfind("\n"))
+    assert LineIndex(text).get_line_and_column(offset) == (before.count("\n") + 1, offset - before.rfind("\n"))
 
 
 def test_released_trees_are_empty() -> None:

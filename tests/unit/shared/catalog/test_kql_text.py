@@ -2,7 +2,7 @@
 
 import pytest
 
-from shared.catalog.kql_text import check_read_only, compose_query, reject_time_range_bypass
+from shared.catalog.kql_text import check_query_is_read_only, compose_query, reject_time_range_bypass
 from shared.errors import WorkspaceError
 
 WINDOW = "let Telemetry = Telemetry | where Timestamp between (_oi_from .. _oi_to);"
@@ -30,19 +30,19 @@ def get_error_code(check: object, kql: str) -> str:
 )
 def test_control_commands_are_rejected(kql: str) -> None:
     """A control command is rejected, even if it follows comments, strings or other statements."""
-    assert get_error_code(check_read_only, kql) == "QUERY_NOT_READ_ONLY"
+    assert get_error_code(check_query_is_read_only, kql) == "QUERY_NOT_READ_ONLY"
 
 
 @pytest.mark.parametrize("kql", ["Telemetry | where a == '; .drop'", "Telemetry // ;.drop\n| take 1", "print .5"])
 def test_dot_in_string_or_number_is_accepted(kql: str) -> None:
     """A dot in a string or number is accepted, although it looks like a control command."""
-    assert get_error_code(check_read_only, kql) == ""
+    assert get_error_code(check_query_is_read_only, kql) == ""
 
 
 @pytest.mark.parametrize("kql", ["", "  \n", "// nothing", ";;"])
 def test_empty_query_is_rejected(kql: str) -> None:
     """A query without a statement is rejected."""
-    assert get_error_code(check_read_only, kql) == "QUERY_INVALID"
+    assert get_error_code(check_query_is_read_only, kql) == "QUERY_INVALID"
 
 
 def test_statements_are_inserted_before_the_query() -> None:

@@ -129,7 +129,7 @@ def test_applying_any_document_makes_its_plan_empty(first: WorkspaceDocument, se
             applied = list((await service.apply(first, "apply")).changes) if first.policies.provenance else []
             if not first.policies.provenance:
                 await service.apply(first, "apply")
-            created = (await service.change(create_api_query, "editor@p")).plan.changes
+            created = (await service.commit_api_changes(create_api_query, "editor@p")).plan.changes
             applied += created if first.policies.provenance else ()
             planned = await service.apply(second, "apply")
             applied += planned.changes if second.policies.provenance else ()
@@ -149,7 +149,7 @@ async def test_large_integers_are_text_in_audit_events(tmp_path: Path) -> None:
     after = {**EXTRA, "parameters": parameters}
     async with open_catalog_stores(tmp_path) as opened:
         await opened.service.apply(DOCUMENT, "apply")
-        await opened.service.change(lambda _: [ItemChange("warmQuery", "mine", None, after)], "editor@p")
+        await opened.service.commit_api_changes(lambda _: [ItemChange("warmQuery", "mine", None, after)], "editor@p")
         assert not await opened.store.list_pending_events()
         [*_, created] = await opened.read_chain()
     default = created["AfterState"]["parameters"][0]["default"]
@@ -196,7 +196,7 @@ async def test_edits_set_time_and_editor_of_an_item(tmp_path: Path) -> None:
             approved = {**item.definition, "approval": {"approvedBy": "admin", "approvedAt": "2026-01-03T00:00:00Z"}}
             return [ItemChange("warmQuery", "q2", item.definition, approved, action="Approved", is_edit=False)]
 
-        await service.change(approve, "admin")
+        await service.commit_api_changes(approve, "admin")
         (query,) = [item for item in (await opened.store.load()).items if item.key == "q2"]
         assert (query.created_at, query.updated_at, query.edited_by) == (
             datetime(2026, 1, 1, tzinfo=UTC),
@@ -213,7 +213,7 @@ async def test_without_provenance_nothing_is_audited(tmp_path: Path, caplog: pyt
     with caplog.at_level(logging.WARNING, "workspace"):
         async with open_catalog_stores(tmp_path) as opened:
             await opened.service.apply(UNAUDITED_PLANT, "apply")
-            await opened.service.change(create_api_query, "editor")
+            await opened.service.commit_api_changes(create_api_query, "editor")
             assert await opened.list_audited_changes() == []
             assert not await opened.store.list_pending_events()
     assert [record.message for record in caplog.records] == [
@@ -260,7 +260,9 @@ async def test_a_change_that_cannot_be_recorded_is_refused(tmp_path: Path, chang
         await opened.service.apply(DOCUMENT, "apply")
         before = await opened.service.load()
         with pytest.raises(WorkspaceError, match="WarmQuery 'mine'") as caught:
-            await opened.service.change(lambda _: [ItemChange("warmQuery", "mine", None, {**EXTRA, **changed})], "ann")
+            await opened.service.commit_api_changes(
+                lambda _: [ItemChange("warmQuery", "mine", None, {**EXTRA, **changed})], "ann"
+            )
         assert caught.value.kind is kind
         assert await opened.service.load() == before
         assert not await opened.store.list_pending_events()
@@ -285,7 +287,7 @@ async def test_a_large_item_of_an_earlier_version_can_be_removed(tmp_path: Path)
     async with open_catalog_stores(tmp_path) as opened:
         await opened.service.apply(DOCUMENT, "apply")
         await opened.store.save([item], [], [], await opened.store.read_version())
-        await opened.service.change(lambda _: [ItemChange("warmQuery", "mine", definition, None)], "ann")
+        await opened.service.commit_api_changes(lambda _: [ItemChange("warmQuery", "mine", definition, None)], "ann")
         [record] = [each for each in await opened.read_chain() if each["EntityID"] == "mine"]
         assert record["ActionType"] == "Catalog.WarmQuery.Removed"
         assert record["BeforeState"].keys() == {"sha256", "bytes"}
@@ -304,7 +306,7 @@ async def test_concurrent_changes_are_not_lost(tmp_path: Path) -> None:
     async with open_catalog_stores(tmp_path) as first, open_catalog_stores(tmp_path) as second:
         await first.service.apply(DOCUMENT, "apply")
         await asyncio.gather(
-            *(each.service.change(increment_number, "editor") for each in (first, second) for _ in range(4))
+            *(each.service.commit_api_changes(increment_number, "editor") for each in (first, second) for _ in range(4))
         )
         (rig,) = [item for item in (await first.store.load()).items if item.key == "rig"]
         assert rig.definition["name"] == "Rig" + "+" * 8
@@ -321,7 +323,7 @@ async def test_an_error_of_the_change_function_is_raised(tmp_path: Path) -> None
         await opened.service.apply(DOCUMENT, "apply")
         version = await opened.store.read_version()
         with pytest.raises(WorkspaceError, match="no"):
-            await opened.service.change(raise_error, "editor")
+            await opened.service.commit_api_changes(raise_error, "editor")
         assert await opened.store.read_version() == version
 
 

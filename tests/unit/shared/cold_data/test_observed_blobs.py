@@ -11,8 +11,8 @@ from tests.unit.shared.cold_data.archived import open_folder_store
 async def test_each_call_reaches_the_wrapped_blob_store(tmp_path: Path) -> None:
     """Each call reaches the wrapped store, whose result or error is returned unchanged."""
     store = ObservedBlobs(open_folder_store(tmp_path), "cold")
-    assert await store.create("a/1", b"content")
-    assert not await store.create("a/1", b"other")
+    assert await store.create_if_missing("a/1", b"content")
+    assert not await store.create_if_missing("a/1", b"other")
     assert (await store.read("a/1"), await store.read_end("a/1", 3)) == (b"content", b"ent")
     assert await store.read_range("a/1", 3, 2) == b"te"
     await store.download_to_file("a/1", tmp_path / "fetched")

@@ -16,7 +16,7 @@ from shared.cold_data.tables import (
     build_archive_schema,
     measure_longest_row,
     open_parquet_writer,
-    parse_summary,
+    parse_summary_from_blob_end,
     read_footer_size,
     split_row_groups,
 )
@@ -48,7 +48,7 @@ def test_the_summary_of_an_archive_file_is_in_its_footer() -> None:
     content = build_parquet(build_rows("{}", "{}"))
     size = read_footer_size(content[-8:])
     assert size < len(content)
-    found = parse_summary(content[-size:], len(content))
+    found = parse_summary_from_blob_end(content[-size:], len(content))
     assert replace(found, unpacked=0) == replace(SUMMARY, size=len(content))
     assert found.unpacked > 0
 
@@ -58,7 +58,7 @@ def test_a_file_of_another_program_has_no_summary(tmp_path: Path) -> None:
     pq.write_table(pa.table({"a": [1]}), tmp_path / "a.parquet")
     content = (tmp_path / "a.parquet").read_bytes()
     with pytest.raises(ValueError, match="no summary"):
-        parse_summary(content, len(content))
+        parse_summary_from_blob_end(content, len(content))
 
 
 def test_the_longest_row_is_measured_in_bytes() -> None:

@@ -13,7 +13,7 @@ from shared.backends.embedded.provenance import SqliteAuditLog
 from shared.backends.embedded.sqlite import SqliteDatabase
 from shared.catalog.service import CatalogService
 from shared.commands.workspace import DONE, FAILED, REFUSED, main
-from shared.errors import Kind, WorkspaceError, invalid
+from shared.errors import Kind, WorkspaceError, build_invalid_field_error
 from shared.runtime import SYSTEM_RUNTIME
 from shared.warm_queries.columns import QueryColumns
 from shared.warm_queries.ports import EngineQuery, EngineResult
@@ -53,7 +53,7 @@ class Engine:
         if self.down:
             raise WorkspaceError(Kind.UNAVAILABLE, "QUERY_ENGINE_UNAVAILABLE", "The query engine does not answer.")
         if "wher " in query.text:
-            error = invalid("query", "'wher' is no operator", code="QUERY_INVALID")
+            error = build_invalid_field_error("query", "'wher' is no operator", code="QUERY_INVALID")
             error.members.update(line=2, column=3)
             raise error
         return EngineResult((), [], 1.0)

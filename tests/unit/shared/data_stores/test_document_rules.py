@@ -10,7 +10,7 @@ from shared.data_stores.document_rules import (
     MAX_DOCUMENT_BYTES,
     build_document,
     require_document_id,
-    serialise_draft,
+    serialise_document_draft,
 )
 from shared.data_stores.models import MISSING
 from shared.errors import WorkspaceError
@@ -67,7 +67,7 @@ def test_the_size_of_a_documents_text_is_limited() -> None:
     """The size limit of a document applies to its JSON text without white space."""
     frame = len(b'{"id":"a","t":""}')
     fitting = {"id": "a", "t": "x" * (MAX_DOCUMENT_BYTES - frame)}
-    assert len(serialise_draft(fitting, MISSING).text) == MAX_DOCUMENT_BYTES
+    assert len(serialise_document_draft(fitting, MISSING).text) == MAX_DOCUMENT_BYTES
     with pytest.raises(WorkspaceError) as raised:
-        serialise_draft({**fitting, "t": fitting["t"] + "x"}, MISSING)
+        serialise_document_draft({**fitting, "t": fitting["t"] + "x"}, MISSING)
     assert raised.value.code == "DOCUMENT_TOO_LARGE"

@@ -7,11 +7,11 @@ from typing import Any
 
 import pyarrow as pa
 
-from shared.backends.embedded import jobs, places
+from shared.backends.embedded import jobs, quotas
 from shared.backends.embedded.blobs import FolderBlobStore
 from shared.backends.embedded.file_links import FileLinks
 from shared.backends.embedded.jobs import SqliteJobStore
-from shared.backends.embedded.places import SqliteQuotaStore
+from shared.backends.embedded.quotas import SqliteQuotaStore
 from shared.backends.embedded.sqlite import SqliteDatabase
 from shared.catalog.models import Policies, Quotas, Tier
 from shared.catalog.snapshot import Catalog
@@ -21,7 +21,7 @@ from shared.downloads.models import DownloadFormat, Job
 from shared.downloads.work import DownloadRunner
 from shared.errors import Kind, WorkspaceError
 from shared.runtime import Runtime
-from shared.telemetry.json_text import serialise
+from shared.telemetry.json_text import serialise_lossless_json
 
 START = datetime(2026, 1, 5, tzinfo=UTC)
 HOUR = timedelta(hours=1)
@@ -77,7 +77,7 @@ class FakeArchive:
                         "timestamp": pa.array([at for _, at in kept], pa.timestamp("us", tz="UTC")),
                         "deviceId": [f"{connection}-1"] * len(kept),
                         "messageId": [f"{hour}-{number}" for number, _ in kept],
-                        "payload": [serialise(self.payload(hour, number)).decode() for number, _ in kept],
+                        "payload": [serialise_lossless_json(self.payload(hour, number)).decode() for number, _ in kept],
                     }
                 )
 
@@ -98,7 +98,7 @@ class Environment:
 
     def __init__(self, folder: Path, archive: FakeArchive) -> None:
         self.archive = archive
-        self.database = SqliteDatabase(folder / "jobs.sqlite", jobs.SCHEMA + places.SCHEMA)
+        self.database = SqliteDatabase(folder / "jobs.sqlite", jobs.SCHEMA + quotas.SCHEMA)
         self.places = SqliteQuotaStore(self.database)
         self.quotas = Quotas()
         self.now = START + HOUR
@@ -145,7 +145,7 @@ class Environment:
 
     async def load_job(self, job_id: str = "j1") -> Job:
         """Return the job from the store."""
-        job = await self.jobs.get(job_id)
+        job = await self.jobs.find_job(job_id)
         assert job is not None
         return job
 

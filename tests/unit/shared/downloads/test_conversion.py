@@ -17,10 +17,10 @@ from hypothesis import strategies as st
 
 from shared.downloads import conversion
 from shared.downloads.conversion import build_column_names, write_csv, write_jsonl, write_parquet
-from shared.downloads.flattening import extract_values_one_by_one, find_leaves_one_by_one
+from shared.downloads.flattening import extract_values_one_by_one, find_leaf_paths_one_by_one
 from shared.downloads.output_files import WrittenFile
 from shared.errors import WorkspaceError
-from shared.telemetry.json_text import parse, serialise
+from shared.telemetry.json_text import parse_lossless_json, serialise_lossless_json
 from shared.timestamps import format_rfc3339
 
 BEGIN = datetime(2026, 1, 1, 12, 30, 0, 250, tzinfo=UTC)
@@ -70,7 +70,7 @@ def build_batches(payloads: Sequence[dict[str, Any]], size: int = 3) -> Iterator
                 pa.array([BEGIN + timedelta(seconds=number) for number in numbers], pa.timestamp("us", tz="UTC")),
                 pa.array([f'd,"{number}' for number in numbers]),
                 pa.array([f"m\\{number}\n" for number in numbers]),
-                pa.array([serialise(payload).decode() for payload in some], pa.string()),
+                pa.array([serialise_lossless_json(payload).decode() for payload in some], pa.string()),
             ],
             names=["timestamp", "deviceId", "messageId", "payload"],
         )
@@ -89,7 +89,7 @@ def flatten_payload(payload: dict[str, Any], path: tuple[str, ...] = ()) -> dict
 
 def convert_to_text(value: Any) -> str:
     """Return a number, boolean, array or empty object as JSON text."""
-    return serialise(value).decode()
+    return serialise_lossless_json(value).decode()
 
 
 def read_csv(files: Sequence[WrittenFile]) -> tuple[list[str], list[list[str]]]:
@@ -145,7 +145,9 @@ def test_csv_escapes_ids_and_names_like_formulas(tmp_path: Path) -> None:
             pa.array([BEGIN], pa.timestamp("us", tz="UTC")),
             pa.array(["=device"]),
             pa.array(["-message"]),
-            pa.array([serialise({"=a": -1.5, "'=a": "=1", "-5": "-5", "b": -1e300, "c": "-1 "}).decode()]),
+            pa.array(
+                [serialise_lossless_json({"=a": -1.5, "'=a": "=1", "-5": "-5", "b": -1e300, "c": "-1 "}).decode()]
+            ),
         ],
         names=["timestamp", "deviceId", "messageId", "payload"],
     )
@@ -161,7 +163,7 @@ def is_same_value(cell: str, expected: str) -> bool:
     if cell == expected:
         return True
     try:
-        return bool(parse(cell.encode()) == parse(expected.encode()))
+        return bool(parse_lossless_json(cell.encode()) == parse_lossless_json(expected.encode()))
     except ValueError:
         return False
 
@@ -171,7 +173,7 @@ def is_same_value(cell: str, expected: str) -> bool:
 def test_json_lines_and_parquet_contain_the_payload(output_folder: Path, payloads: list[dict[str, Any]]) -> None:
     """NDJSON and Parquet files contain the archived payload unchanged."""
     [lines] = write_jsonl("pump", lambda: build_batches(payloads), output_folder)
-    rows = [parse(line) for line in lines.path.read_bytes().split(b"\n")[:-1]]
+    rows = [parse_lossless_json(line) for line in lines.path.read_bytes().split(b"\n")[:-1]]
     expected = [
         {
             "timestamp": format_rfc3339(BEGIN + timedelta(seconds=number)),
@@ -188,7 +190,7 @@ def test_json_lines_and_parquet_contain_the_payload(output_folder: Path, payload
     table = pq.read_table(file.path)
     assert table.column("timestamp").type == pa.timestamp("us", tz="UTC")
     stored = table.to_pylist()
-    assert [parse(row["payload"].encode()) for row in stored] == payloads
+    assert [parse_lossless_json(row["payload"].encode()) for row in stored] == payloads
     assert [(row["deviceId"], row["messageId"]) for row in stored] == [
         (r["deviceId"], r["messageId"]) for r in expected
     ]
@@ -302,9 +304,9 @@ def test_too_many_columns_are_rejected(tmp_path: Path, monkeypatch: pytest.Monke
 def test_both_flattening_methods_find_the_same_leaves(payloads: list[dict[str, Any]]) -> None:
     """The engine and the row-by-row method find the same leaves with the same texts."""
     # The archive stores payloads after one round trip, which can change how a float beside a large integer is written.
-    payloads = [parse(serialise(payload)) for payload in payloads]
-    texts = pa.array([serialise(payload).decode() for payload in payloads], pa.string())
-    found = find_leaves_one_by_one(texts)
+    payloads = [parse_lossless_json(serialise_lossless_json(payload)) for payload in payloads]
+    texts = pa.array([serialise_lossless_json(payload).decode() for payload in payloads], pa.string())
+    found = find_leaf_paths_one_by_one(texts)
     assert found == {path for payload in payloads for path in flatten_payload(payload)}
     paths = sorted(found)
     rows = extract_values_one_by_one(texts, paths)

@@ -51,7 +51,7 @@ class Stores:
             if name.startswith(prefix):
                 yield Blob(name, 1, written_at)
 
-    async def release_job(self, owner: str, job_id: str) -> None:
+    async def release_job_and_bytes(self, owner: str, job_id: str) -> None:
         """Record that the job's place in the quota was released."""
         self.calls.append(f"release {owner} {job_id}")
 

@@ -12,7 +12,7 @@ from shared.downloads import flattening
 from shared.downloads.flattening import (
     Flattener,
     extract_values_one_by_one,
-    find_leaves_one_by_one,
+    find_leaf_paths_one_by_one,
     find_parent_objects,
 )
 from shared.errors import WorkspaceError
@@ -41,16 +41,16 @@ def flattener() -> Iterator[Flattener]:
 def test_the_engine_finds_the_leaves_that_a_parser_finds(flattener: Flattener, payloads: list[object]) -> None:
     """The engine and a JSON parser find the same leaves, also for empty objects, arrays, null and any keys."""
     texts = build_json_array(payloads)
-    assert flattener.find_leaves(texts) == find_leaves_one_by_one(texts)
+    assert flattener.find_leaf_paths(texts) == find_leaf_paths_one_by_one(texts)
     if payloads is PAYLOADS:
-        assert sorted(find_leaves_one_by_one(texts)) == PATHS
+        assert sorted(find_leaf_paths_one_by_one(texts)) == PATHS
 
 
 @pytest.mark.parametrize("payloads", [PAYLOADS, [{"*": "x", "n": {"?": 1}}, {"n": {"?": "{"}}]])
 def test_the_engine_reads_the_values_that_a_parser_reads(flattener: Flattener, payloads: list[object]) -> None:
     """The engine returns texts without quotes, other values as JSON text, and null for null or missing values."""
     texts = build_json_array(payloads)
-    paths = sorted(find_leaves_one_by_one(texts))
+    paths = sorted(find_leaf_paths_one_by_one(texts))
     values = flattener.extract_values(texts, paths)
     expected = extract_values_one_by_one(texts, paths)
     assert values is not None
@@ -108,7 +108,7 @@ _VALUES = st.recursive(
 def test_engine_and_parser_agree_on_any_payloads(payloads: list[object], known: int) -> None:
     """The engine reads the same values as the parser, and reports the same leaves without a column."""
     texts = build_json_array(payloads)
-    paths = sorted(find_leaves_one_by_one(texts.slice(0, known)))
+    paths = sorted(find_leaf_paths_one_by_one(texts.slice(0, known)))
     with Flattener() as flattener:
         values = flattener.extract_values(texts, paths)
     expected = extract_values_one_by_one(texts, paths)
@@ -118,7 +118,7 @@ def test_engine_and_parser_agree_on_any_payloads(payloads: list[object], known: 
 def test_more_columns_than_the_limit_are_rejected(flattener: Flattener, monkeypatch: pytest.MonkeyPatch) -> None:
     """More columns than the limit are rejected, because other programs could not open the file."""
     monkeypatch.setattr(flattening, "MAX_LEAVES", 3)
-    for find in (flattener.find_leaves, find_leaves_one_by_one):
+    for find in (flattener.find_leaf_paths, find_leaf_paths_one_by_one):
         with pytest.raises(WorkspaceError) as raised:
             find(build_json_array(PAYLOADS))
         assert raised.value.code == "DOWNLOAD_TOO_WIDE"

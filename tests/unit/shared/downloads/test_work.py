@@ -323,7 +323,7 @@ async def test_expired_jobs_are_deleted_with_their_files(environment_factory: En
         environment.scratch,
         runtime=Runtime(now=lambda: START + timedelta(days=1)),
     ).run()
-    assert await environment.jobs.get("old") is None
+    assert await environment.jobs.find_job("old") is None
     job = await environment.load_job("young")
     assert environment.list_files() == sorted(file.blob for _, file in job.list_files())
 

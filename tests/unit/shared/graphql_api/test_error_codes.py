@@ -2,8 +2,8 @@
 
 import pytest
 
-from shared.errors import Kind, WorkspaceError, invalid
-from shared.graphql_api.error_codes import to_error_object, to_extensions, to_graphql_code
+from shared.errors import Kind, WorkspaceError, build_invalid_field_error
+from shared.graphql_api.error_codes import to_graphql_code, to_graphql_error_object, to_graphql_extensions
 
 
 @pytest.mark.parametrize(
@@ -30,12 +30,12 @@ def test_each_kind_of_error_has_a_graphql_code(kind: Kind, code: str) -> None:
 def test_an_invalid_approved_query_is_an_internal_error() -> None:
     """If an approved query is invalid, the caller gets an internal error with the reason."""
     error = WorkspaceError(Kind.INVALID, "QUERY_INVALID", "detail")
-    assert to_extensions(error) == {"code": "INTERNAL_ERROR", "reason": "QUERY_INVALID"}
+    assert to_graphql_extensions(error) == {"code": "INTERNAL_ERROR", "reason": "QUERY_INVALID"}
 
 
 def test_invalid_fields_are_listed() -> None:
     """The error of a rejected request has the message and the invalid fields."""
-    error = invalid("limit", "must be at least 1")
-    shown = to_error_object(error)
+    error = build_invalid_field_error("limit", "must be at least 1")
+    shown = to_graphql_error_object(error)
     assert (shown["message"], shown["path"]) == (error.detail, [])
     assert shown["extensions"] == {"code": "VALIDATION_ERROR", "errors": error.members["errors"]}

@@ -5,14 +5,14 @@ from graphql import OperationDefinitionNode, get_introspection_query, parse
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shared.graphql_api.limits import MAX_COST, MAX_DEPTH, MAX_ROWS, MAX_TYPES, find_exceeded_limit
+from shared.graphql_api.limits import MAX_COST, MAX_DEPTH, MAX_ROWS, MAX_TYPES, find_exceeded_limit_error
 
 
 def get_exceeded_limit(text: str, **variables: object) -> str | None:
     """Return the limit that the first operation of a document exceeds."""
     document = parse(text)
     operation = next(each for each in document.definitions if isinstance(each, OperationDefinitionNode))
-    return find_exceeded_limit(document, operation, variables)
+    return find_exceeded_limit_error(document, operation, variables)
 
 
 @given(st.integers(min_value=0, max_value=500), st.integers(min_value=1, max_value=30))

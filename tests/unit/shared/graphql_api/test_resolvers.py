@@ -11,7 +11,7 @@ import pytest
 from bench.graphql_list import CALLER, CountingStores
 from shared.catalog.models import Surface, WarmQuery
 from shared.catalog.snapshot import Catalog, CatalogEntry
-from shared.errors import invalid
+from shared.errors import build_invalid_field_error
 from shared.graphql_api.service import GraphQLService
 from shared.runtime import LARGE, Runtime
 from shared.telemetry.connection_status import ConnectionStatuses
@@ -35,7 +35,7 @@ class Engine:
     async def execute(self, query: EngineQuery) -> EngineResult:
         """Accept a query, or reject a query that contains ``wher``."""
         if "wher " in query.text:
-            raise invalid("query", "'wher' is no operator", code="QUERY_INVALID")
+            raise build_invalid_field_error("query", "'wher' is no operator", code="QUERY_INVALID")
         return EngineResult((Column("n", "long"),), [], 1.0)
 
     async def ping(self) -> None:

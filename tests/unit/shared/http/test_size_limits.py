@@ -16,9 +16,9 @@ from shared.http.size_limits import (
     MAX_HEADER_BYTES,
     MAX_HEADERS,
     MAX_TARGET,
-    check_body_received,
     check_request_size,
     decode_body,
+    reject_missing_chunked_body,
 )
 
 
@@ -76,10 +76,10 @@ def test_a_chunked_body_that_is_missing_is_rejected(headers: dict[str, str], bod
     """A request without body is rejected if its headers announce a body without a length."""
     request = Request("POST", "/", "", headers, body)
     if not is_missing:
-        check_body_received(request)
+        reject_missing_chunked_body(request)
         return
     with pytest.raises(WorkspaceError) as raised:
-        check_body_received(request)
+        reject_missing_chunked_body(request)
     assert (raised.value.kind, raised.value.code) == (Kind.LENGTH_REQUIRED, "LENGTH_REQUIRED")
 
 

@@ -8,7 +8,7 @@ from pydantic import BaseModel, Field
 
 from shared.auth.principals import ANONYMOUS
 from shared.auth.rights import AccessRight
-from shared.errors import MAX_LISTED, ValidationErrors, WorkspaceError, invalid
+from shared.errors import MAX_LISTED, ValidationErrors, WorkspaceError, build_invalid_field_error
 from shared.http.messages import Reply, Request
 from shared.http.operations import Call, Group, Operation, RawBody, ServerManagedProperties
 from shared.http.unknown_names import UnknownNames
@@ -41,7 +41,7 @@ async def read_stored(path: Mapping[str, str]) -> Mapping[str, Any]:
 async def check_name(call: Call[Query, Body], errors: ValidationErrors) -> None:
     """Reject one reserved name."""
     if errors.has_valid_fields("name") and call.body.name == "reserved":
-        errors.add(invalid("name", "is reserved", code="NAME_RESERVED"))
+        errors.add(build_invalid_field_error("name", "is reserved", code="NAME_RESERVED"))
 
 
 async def handle(_: Call[Any, Any]) -> Reply:

@@ -163,7 +163,7 @@ async def test_the_reply_of_the_lease_holder_is_returned(store: SqliteReplyStore
 
     async def lose_lease(work_id: str) -> bytes:
         async with asyncio.timeout(10):
-            await store._execute_update("UPDATE answers SET leased_until = ''")
+            await store._execute_update_and_test_for_change("UPDATE answers SET leased_until = ''")
             assert await run_request(store, Worker()) == SECRET + b"1"
         return b"late"
 
@@ -183,5 +183,5 @@ async def test_stored_replies_expire_after_a_day(store: SqliteReplyStore) -> Non
     """After a day, the stored reply is deleted and the Idempotency-Key can be used again."""
     worker = Worker()
     await run_request(store, worker)
-    await store._execute_update("UPDATE answers SET made_at = '2020-01-01T00:00:00.000000Z'")
+    await store._execute_update_and_test_for_change("UPDATE answers SET made_at = '2020-01-01T00:00:00.000000Z'")
     assert await run_request(store, worker, request=b"other") == SECRET + b"2"

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from shared.imports import bulk_csv, csv_reader
-from shared.telemetry.json_text import parse
+from shared.telemetry.json_text import parse_lossless_json
 from tests.unit.shared.imports.files import list_messages, list_rejected_rows, open_csv, read_all_steps
 
 TIMES = [
@@ -109,7 +109,7 @@ def test_bulk_and_single_conversion_give_the_same_messages(
     single = open_csv(text, delimiter=";", **mapping)
 
     def convert_to_comparable(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        return [{**each, "payload": parse(each["payload"].encode())} for each in found]
+        return [{**each, "payload": parse_lossless_json(each["payload"].encode())} for each in found]
 
     assert convert_to_comparable(messages) == convert_to_comparable(list_messages(single))
     assert rejected == list_rejected_rows(single)

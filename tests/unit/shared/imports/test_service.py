@@ -8,7 +8,7 @@ import pytest
 
 from shared.auth.principals import CredentialKind, Principal
 from shared.backends.embedded.blobs import build_block_folder
-from shared.backends.embedded.places import SqliteQuotaStore
+from shared.backends.embedded.quotas import SqliteQuotaStore
 from shared.catalog.models import Connection
 from shared.disk_space.guard import DiskGuard
 from shared.downloads.expiry import build_step_blob_name, build_upload_name
@@ -50,7 +50,7 @@ class FakeRunner:
 async def environment(tmp_path: Path) -> AsyncIterator[Environment]:
     """Return stores with an import ``a1`` whose file is uploaded."""
     made = Environment(tmp_path)
-    await made.blobs.create(build_upload_name("a1"), b"time\n")
+    await made.blobs.create_if_missing(build_upload_name("a1"), b"time\n")
     yield made
     await made.database.close()
 
@@ -147,8 +147,8 @@ async def test_the_cancellation_of_an_import_with_an_open_step_starts_its_work(
     """If a step's rows are possibly archived but not in the query table, a cancellation leaves the step to the work."""
     runner = FakeRunner()
     await imports.start(ANN, "a1", runner, None)
-    await environment.blobs.create(build_step_blob_name("a1", 0), b"rows")
-    await environment.jobs.change("a1", lambda job: job.mark_step_open(0))
+    await environment.blobs.create_if_missing(build_step_blob_name("a1", 0), b"rows")
+    await environment.jobs.change("a1", lambda job: job.mark_step_partly_stored(0))
     runner.started.clear()
     await imports.cancel(ANN, "a1", runner)
     assert (runner.started, runner.stopped) == (["a1"], [])
@@ -161,7 +161,7 @@ async def test_the_cancellation_of_an_import_without_an_open_step_stops_its_work
     """If archive and query table have the same rows, a cancellation stops the work and deletes all files."""
     runner = FakeRunner()
     await imports.start(ANN, "a1", runner, None)
-    await environment.blobs.create(build_step_blob_name("a1", 0), b"rows")
+    await environment.blobs.create_if_missing(build_step_blob_name("a1", 0), b"rows")
     await imports.cancel(ANN, "a1", runner)
     assert (runner.started, runner.stopped) == (["a1"], ["a1"])
     assert [blob.name async for blob in environment.blobs.list("")] == []

@@ -23,7 +23,7 @@ CONTENT = b"time,x\n2026-01-05T10:00:00Z,1\n"
 async def uploaded_source(tmp_path: Path) -> UploadedSource:
     """Return a file in a blob container."""
     blobs = FolderBlobStore(tmp_path / "blobs", FileLinks("http://127.0.0.1", tmp_path / "key"))
-    await blobs.create("a1/upload", CONTENT)
+    await blobs.create_if_missing("a1/upload", CONTENT)
     [blob] = [each async for each in blobs.list("a1/upload")]
     return UploadedSource(blobs, blob, asyncio.get_running_loop())
 

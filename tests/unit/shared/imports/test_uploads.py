@@ -12,7 +12,7 @@ from shared.downloads.expiry import build_upload_name
 from shared.downloads.import_request import ImportFormat, ImportMapping, ImportRequest
 from shared.errors import WorkspaceError
 from shared.imports import uploads
-from shared.imports.uploads import find_upload, load_complete_upload
+from shared.imports.uploads import find_and_require_complete_upload, find_upload
 
 REQUEST = ImportRequest(
     format=ImportFormat.CSV,
@@ -31,9 +31,9 @@ def blob_store(tmp_path: Path) -> FolderBlobStore:
 async def test_only_the_file_of_the_job_is_found(blob_store: FolderBlobStore) -> None:
     """A file belongs to a job only if its name is the job's name, not if it only begins with it."""
     for name in ("a1/upload-2", "a11/upload", "a1/uploaded"):
-        await blob_store.create(name, b"x")
+        await blob_store.create_if_missing(name, b"x")
     assert await find_upload(blob_store, "a1") is None
-    await blob_store.create(build_upload_name("a1"), b"file")
+    await blob_store.create_if_missing(build_upload_name("a1"), b"file")
     found = await find_upload(blob_store, "a1")
     assert found is not None
     assert (found.name, found.size) == ("a1/upload", 4)
@@ -59,11 +59,11 @@ async def test_an_import_needs_the_whole_uploaded_file(
     """If the uploaded file is missing, incomplete or too large, the start fails with the sizes."""
     monkeypatch.setattr(uploads, "MAX_BYTES", 5)
     if content is not None:
-        await blob_store.create(build_upload_name("a1"), content)
+        await blob_store.create_if_missing(build_upload_name("a1"), content)
     request = REQUEST.model_copy(update={"declared_bytes": declared})
     if expected is None:
-        assert (await load_complete_upload(blob_store, "a1", request)).size == len(content or b"")
+        assert (await find_and_require_complete_upload(blob_store, "a1", request)).size == len(content or b"")
         return
     with pytest.raises(WorkspaceError) as raised:
-        await load_complete_upload(blob_store, "a1", request)
+        await find_and_require_complete_upload(blob_store, "a1", request)
     assert (raised.value.code, raised.value.members) == expected

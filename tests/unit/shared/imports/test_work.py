@@ -13,11 +13,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from shared.backends.embedded import jobs, places
+from shared.backends.embedded import jobs, quotas
 from shared.backends.embedded.blobs import FolderBlobStore
 from shared.backends.embedded.file_links import FileLinks
 from shared.backends.embedded.jobs import SqliteJobLeaseStore, SqliteJobStore
-from shared.backends.embedded.places import SqliteQuotaStore
+from shared.backends.embedded.quotas import SqliteQuotaStore
 from shared.backends.embedded.sqlite import SqliteDatabase
 from shared.background.ports import JobClaim
 from shared.catalog.models import Connection
@@ -93,7 +93,7 @@ class Environment:
     """Import stores in one folder."""
 
     def __init__(self, folder: Path) -> None:
-        schema = jobs.SCHEMA + places.SCHEMA
+        schema = jobs.SCHEMA + quotas.SCHEMA
         self.database = SqliteDatabase(folder / "jobs.sqlite", schema)
         links = FileLinks("http://127.0.0.1", folder / "key")
         self.folder = folder
@@ -128,7 +128,7 @@ class Environment:
 
     async def store_import(self, content: str, job_id: str = "a1") -> None:
         """Store an import with an uploaded file, ready to run."""
-        await self.blobs.create(build_upload_name(job_id), content.encode())
+        await self.blobs.create_if_missing(build_upload_name(job_id), content.encode())
         blob = await find_upload(self.blobs, job_id)
         assert blob is not None
         request = ImportRequest(
@@ -156,7 +156,7 @@ class Environment:
         """Run an import to its end, and return its status and counts."""
         while await self.work.run_steps(job_id) is not RunResult.ENDED:
             pass
-        job = await self.jobs.get(job_id)
+        job = await self.jobs.find_job(job_id)
         assert job is not None
         assert job.import_request is not None
         request = job.import_request
@@ -229,7 +229,7 @@ async def test_a_step_on_two_processes_keeps_the_result_of_the_first(
     monkeypatch.setattr(import_environment.table, "ingest", let_other_process_complete)
     await import_environment.store_import(build_file(3) + "no time,1\n")
     assert await import_environment.run_import() == (JobStatus.COMPLETED, 3, 0, 1, None)
-    job = await import_environment.jobs.get("a1")
+    job = await import_environment.jobs.find_job("a1")
     assert job is not None
     assert [blob.name async for blob in import_environment.blobs.list("")] == [
         file.blob for _, file in job.list_files()
@@ -376,7 +376,7 @@ async def test_other_imports_continue_after_a_failed_import(import_environment: 
     await import_environment.store_import(build_file(3), "b2")
     with pytest.raises(WorkspaceError, match="down"):
         await other.work.run_steps("a1")
-    await other.work.fail("a1")
+    await other.work.fail_job("a1")
     assert await import_environment.work.run_steps("b2") is RunResult.WAITING
     assert await other.work.run_steps("a1") is RunResult.ENDED
     assert await import_environment.run_import("b2") == (JobStatus.COMPLETED, 3, 0, 0, None)
@@ -452,7 +452,7 @@ async def test_a_partly_archived_step_is_completed_after_a_cancellation(
     monkeypatch: pytest.MonkeyPatch, import_environment: Environment
 ) -> None:
     """If another import has stored some rows of an interrupted step, completing the step adds the missing rows."""
-    create = import_environment.cold.create
+    create = import_environment.cold.create_if_missing
 
     async def create_first_hour(name: str, content: bytes) -> bool:
         if build_hour_folder("pump", START) not in name:
@@ -481,7 +481,7 @@ async def test_a_step_is_completed_after_a_failure(import_environment: Environme
     import_environment.table.failures = 1
     with pytest.raises(WorkspaceError):
         await import_environment.work.run_steps("a1")
-    await import_environment.work.fail("a1")
+    await import_environment.work.fail_job("a1")
     status, *_ = await import_environment.run_import()
     assert status is JobStatus.FAILED
     assert sorted(await import_environment.list_archived()) == sorted(import_environment.table.ids)
@@ -539,7 +539,7 @@ async def test_an_import_that_expires_during_a_step_completes_the_step(
     assert sorted(await import_environment.list_archived()) == sorted(import_environment.table.ids)
     assert len(import_environment.table.ids) == 3
     await import_environment.expire()
-    assert await import_environment.jobs.get("a1") is None
+    assert await import_environment.jobs.find_job("a1") is None
     assert [blob.name async for blob in import_environment.blobs.list("")] == []
 
 
@@ -553,7 +553,7 @@ async def test_an_expired_import_completes_an_interrupted_step_within_two_days(i
         await import_environment.expire(job_id, age=age)
         assert await import_environment.work.run_steps(job_id) is RunResult.ENDED
         assert len(import_environment.table.ids) == 3
-    assert await import_environment.jobs.get("b2") is None
+    assert await import_environment.jobs.find_job("b2") is None
 
 
 async def test_a_step_is_not_completed_after_the_reservation_has_ended(

@@ -247,16 +247,16 @@ def test_only_the_id_identifies_an_impulse(one: str, other: str) -> None:
     """An impulse is a repetition if its id was published before, whatever its payload is."""
     repeats = RecentImpulses()
     repeats.remember("a", encode_impulse_text(one))
-    assert repeats.was_published("a", encode_impulse_text(one, 1))
-    assert repeats.was_published("a", encode_impulse_text(other)) is (one == other)
-    assert not repeats.was_published("b", encode_impulse_text(one))
+    assert repeats.is_recently_published("a", encode_impulse_text(one, 1))
+    assert repeats.is_recently_published("a", encode_impulse_text(other)) is (one == other)
+    assert not repeats.is_recently_published("b", encode_impulse_text(one))
 
 
 def test_a_text_that_is_not_an_impulse_is_never_a_repetition() -> None:
     """A text that is not an impulse is never a repetition."""
     repeats = RecentImpulses()
     repeats.remember("a", b"{}")
-    assert not repeats.was_published("a", b"{}")
+    assert not repeats.is_recently_published("a", b"{}")
 
 
 def test_published_ids_are_forgotten_after_ten_minutes_or_many_others() -> None:
@@ -265,7 +265,11 @@ def test_published_ids_are_forgotten_after_ten_minutes_or_many_others() -> None:
     repeats = RecentImpulses(2, runtime=clock.runtime)
     repeats.remember("a", encode_impulse_text("old"))
     clock.advance(REMEMBERED_SECONDS)
-    assert not repeats.was_published("a", encode_impulse_text("old"))
+    assert not repeats.is_recently_published("a", encode_impulse_text("old"))
     for number in range(3):
         repeats.remember("a", encode_impulse_text(str(number)))
-    assert [repeats.was_published("a", encode_impulse_text(str(number))) for number in range(3)] == [False, True, True]
+    assert [repeats.is_recently_published("a", encode_impulse_text(str(number))) for number in range(3)] == [
+        False,
+        True,
+        True,
+    ]

@@ -14,7 +14,7 @@ from pydantic import ValidationError
 
 from shared.auth.principals import CredentialKind, Principal
 from shared.auth.rights import AccessRight
-from shared.backends.embedded.places import SCHEMA, SqliteQuotaStore
+from shared.backends.embedded.quotas import SCHEMA, SqliteQuotaStore
 from shared.backends.embedded.sqlite import SqliteDatabase
 from shared.catalog.snapshot import Catalog
 from shared.errors import Kind, WorkspaceError
@@ -77,7 +77,7 @@ def test_window_sec_and_since_cannot_be_combined() -> None:
     """A request with both ``windowSec`` and ``since`` is rejected, and the error names the invalid field."""
     filters = StreamFilters.model_validate({"windowSec": "5", "since": "2026-01-01T00:00:00Z"})
     with pytest.raises(WorkspaceError) as refused:
-        filters.find_replay_start(datetime.now(UTC))
+        filters.compute_replay_start(datetime.now(UTC))
     assert refused.value.members["errors"]
 
 

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import pytest
 
-from shared.backends.embedded.places import SCHEMA, SqliteQuotaStore
+from shared.backends.embedded.quotas import SCHEMA, SqliteQuotaStore
 from shared.backends.embedded.sqlite import SqliteDatabase
 from shared.catalog.models import Policies, Quotas, Tier
 from shared.catalog.snapshot import Catalog

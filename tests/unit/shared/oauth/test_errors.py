@@ -72,7 +72,7 @@ class Trail(AccessAudit):
         """Record an audit event."""
         if self.is_failing:
             raise WorkspaceError(Kind.UNAVAILABLE, "X", "x")
-        record = await super().record(*args, **members)
+        record = await super().record_event(*args, **members)
         if self.failure_after_append is not None:
             raise self.failure_after_append
         return record

@@ -21,7 +21,7 @@ async def test_a_removed_client_ends_its_grants(oauth_server: Server) -> None:
     )
     oauth_server.declared.clear()
     await check_invalid_grant(oauth_server.refresh(first[1]))
-    await oauth_server.ender.run()
+    await oauth_server.ender.complete_ends_and_end_orphaned_grants()
     with pytest.raises(WorkspaceError):
         await oauth_server.authenticate(second[0])
     assert oauth_server.list_end_reasons() == ["clientRemoved", "clientRemoved"]
@@ -55,8 +55,8 @@ async def _interrupt_end_of_grant(oauth_server: Server) -> tuple[str, str]:
 async def test_an_interrupted_end_of_a_grant_is_completed(oauth_server: Server) -> None:
     """If a process stops after storing the end of a grant, a job revokes the tokens and records one event."""
     access, _ = await _interrupt_end_of_grant(oauth_server)
-    await oauth_server.ender.run()
-    await oauth_server.ender.run()
+    await oauth_server.ender.complete_ends_and_end_orphaned_grants()
+    await oauth_server.ender.complete_ends_and_end_orphaned_grants()
     with pytest.raises(WorkspaceError):
         await oauth_server.authenticate(access)
     assert oauth_server.list_end_reasons() == ["endedByMember"]

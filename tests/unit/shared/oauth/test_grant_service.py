@@ -111,7 +111,7 @@ async def test_a_disabled_member_ends_the_grant(oauth_server: Server) -> None:
     oauth_server.enabled = False
     oauth_server.cutoffs[MEMBER] = CredentialCutoff(tokens=oauth_server.time.now)
     await check_invalid_grant(oauth_server.redeem(code))
-    await oauth_server.ender.run()
+    await oauth_server.ender.complete_ends_and_end_orphaned_grants()
     oauth_server.time.advance(1)
     oauth_server.enabled = True
     await check_invalid_grant(oauth_server.refresh(used[1]))

@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[4]
 PROGRAM = """
 from shared.errors import invalid
 from shared.observability.exporters import Signal, is_signal_enabled
-from shared.observability.metrics import INSTRUMENTS, change_level_metric, count, record_histogram_value
+from shared.observability.metrics import INSTRUMENTS, add_to_level_metric, count, record_histogram_value
 from shared.observability.tracing import open_batch_span, open_call_span, find_current_span_context, open_span
 with open_call_span("poll", {}):
     pass
@@ -28,7 +28,7 @@ with open_span("outer", {"route": "a"}):
         pass
     try:
         with open_span("refused"):
-            raise invalid("x", "is wrong")
+            raise build_invalid_field_error("x", "is wrong")
     except Exception:
         pass
 with open_batch_span("batch", [*callers, None], {"db.operation.batch.size": 2}):
@@ -41,7 +41,7 @@ try:
 except ValueError:
     pass
 for name, instrument in INSTRUMENTS.items():
-    {"counter": count, "histogram": record_histogram_value, "level": change_level_metric}[instrument.kind](name, 3)
+    {"counter": count, "histogram": record_histogram_value, "level": add_to_level_metric}[instrument.kind](name, 3)
 import sys
 print(*(is_signal_enabled(signal) for signal in Signal), "opentelemetry" in sys.modules)
 if "opentelemetry" in sys.modules:
@@ -155,7 +155,7 @@ def test_every_metric_is_used_and_documented() -> None:
         for path in (ROOT / folder).rglob("*.py"):
             used |= set(
                 re.findall(
-                    r'(?:count|record_histogram_value|change_level_metric)\(\s*"(workspace\.[a-z_.]+)"',
+                    r'(?:count|record_histogram_value|add_to_level_metric)\(\s*"(workspace\.[a-z_.]+)"',
                     path.read_text(),
                 )
             )

@@ -12,7 +12,7 @@ from shared.provenance.ports import (
     ChainKey,
     ChainRecord,
     Filters,
-    Lookup,
+    LookupField,
     OutcomeUnknownError,
     RecordPage,
     Target,
@@ -116,7 +116,7 @@ class FaultyStore:
         """Raise an error, because no test of the append engine scans."""
         raise NotImplementedError
 
-    async def find(self, chain: ChainKey, by: Lookup, values: Sequence[str]) -> Sequence[ChainRecord]:
+    async def find(self, chain: ChainKey, by: LookupField, values: Sequence[str]) -> Sequence[ChainRecord]:
         """Find records, then complete the delayed appends, because this moment is the worst for a retry."""
         await self._raise_injected_error()
         wanted = set(values)
@@ -173,5 +173,5 @@ class FaultyStore:
             raise WorkspaceError(Kind.UNAVAILABLE, "PROVENANCE_UNAVAILABLE", "injected failure")
 
 
-def _get_key(record: ChainRecord, by: Lookup) -> str | None:
-    return record.append_id if by is Lookup.APPEND_ID else record.projection.get("AmendmentID")
+def _get_key(record: ChainRecord, by: LookupField) -> str | None:
+    return record.append_id if by is LookupField.APPEND_ID else record.projection.get("AmendmentID")

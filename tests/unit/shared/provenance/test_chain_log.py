@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shared.errors import Kind, WorkspaceError, invalid
+from shared.errors import Kind, WorkspaceError, build_invalid_field_error
 from shared.provenance.appender import AppendResult
 from shared.provenance.chain_log import ChainLog
 from shared.provenance.hash_rule import compute_genesis_hash
@@ -190,7 +190,7 @@ async def test_the_check_of_an_exclusive_append_runs_again_after_a_conflict() ->
     async def check() -> None:
         seen.append(len(store.chains.get(CHAIN, [])))
         if seen[-1]:
-            raise invalid("it", "came too late")
+            raise build_invalid_field_error("it", "came too late")
 
     with pytest.raises(WorkspaceError) as caught:
         await append_event(build_engine(store), "mine", check=check)
@@ -204,7 +204,7 @@ async def test_exclusive_appends_see_each_other() -> None:
 
     async def check() -> None:
         if store.chains.get(CHAIN):
-            raise invalid("it", "is decided")
+            raise build_invalid_field_error("it", "is decided")
 
     log = build_engine(store)
     outcomes = await asyncio.gather(

@@ -277,13 +277,13 @@ async def test_a_broken_chain_is_retried_at_growing_intervals(ledger: Ledger) ->
     failures, tried = RetrySchedule(), []
     failures.add(PLATFORM)
     for sweep in range(1, 300):
-        if failures.start_sweep():
+        if failures.start_sweep_and_list_retries():
             tried.append(sweep)
             failures.add(PLATFORM)
     assert tried[:7] == [1, 3, 7, 15, 31, 63, 127]
     assert {after - before for before, after in pairwise(tried[6:])} == {64}
     failures.remove(PLATFORM)
-    assert failures.start_sweep() == []
+    assert failures.start_sweep_and_list_retries() == []
 
 
 async def test_changed_chains_are_listed_once_from_an_index(ledger: Ledger) -> None:

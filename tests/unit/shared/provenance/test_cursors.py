@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shared.errors import ValidationErrors, WorkspaceError, invalid
+from shared.errors import ValidationErrors, WorkspaceError, build_invalid_field_error
 from shared.provenance.cursors import ListCursor, decode_cursor, encode_cursor
 
 PLACE: list[str | int] = ["line-1", 7]
@@ -77,7 +77,7 @@ def test_a_list_cursor_is_compared_with_valid_filters_only(
 ) -> None:
     """An invalid cursor is added to other errors; a cursor is compared with the filters only if all are valid."""
     faults = ValidationErrors()
-    faults.add(invalid(invalid_field, "is invalid"))
+    faults.add(build_invalid_field_error(invalid_field, "is invalid"))
     CURSOR.collect_errors(faults, cursor, "")
     with pytest.raises(WorkspaceError) as caught:
         faults.raise_all()

@@ -203,7 +203,7 @@ async def test_decisions_after_a_record_can_be_left_out(
 ) -> None:
     """Decisions after a record can be left out; the search is complete if it has read all records before."""
     by_amendment = (await find_decisions(ledger.store, CHAIN, [FIRST])).by_amendment
-    selected = FoundDecisions(by_amendment, seen_to=3, is_complete=False).select_up_to(last)
+    selected = FoundDecisions(by_amendment, seen_to=3, is_complete=False).select_decisions_up_to(last)
     assert (FIRST in selected.by_amendment, selected.is_complete) == (found, is_complete)
 
 

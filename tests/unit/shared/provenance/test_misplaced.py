@@ -12,7 +12,7 @@ from shared.http.problems import build_error_headers
 from shared.provenance.amendments import Amendments, AmendmentState
 from shared.provenance.hash_rule import format_record_id
 from shared.provenance.parallel_verification import DEFAULT_PARALLEL
-from shared.provenance.ports import ChainKey, Filters, Lookup, Target
+from shared.provenance.ports import ChainKey, Filters, LookupField, Target
 from shared.provenance.queries import AmendmentFilters, export_records, query_amendments, query_records
 from tests.unit.shared.provenance.chains import (
     BATCH,
@@ -81,7 +81,7 @@ async def test_a_misplaced_record_is_found(ledger: Ledger, place: str) -> None:
             found = await read(ledger.store, PLATFORM, filters)
             assert sorted(record.sequence for record in found.records) == list(range(1, COUNT + 1))
     assert await ledger.records(PLATFORM) == sound
-    assert await ledger.store.find(PLATFORM, Lookup.APPEND_ID, ["forged"]) == []
+    assert await ledger.store.find(PLATFORM, LookupField.APPEND_ID, ["forged"]) == []
     assert len(await ledger.store.read_hashes(PLATFORM, 0, limit=99)) == COUNT
 
 

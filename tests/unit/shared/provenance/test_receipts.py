@@ -301,7 +301,7 @@ async def test_a_damaged_signature_prevents_receipts(receipt_issuer: Issuer, con
     content = {b"longer": file.read_bytes() + b"\0", b"root": other.read_bytes()}.get(content, content)
     file.chmod(0o644)
     file.write_bytes(content)
-    assert (await receipt_issuer.notes.get(f"{name}.cose")) is not None
+    assert (await receipt_issuer.notes.find_checkpoint(f"{name}.cose")) is not None
     await check_error("CHECKPOINT_REFUSED", receipt_issuer.restart(), 1)
 
 

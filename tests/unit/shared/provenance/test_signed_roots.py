@@ -46,6 +46,8 @@ async def test_the_first_of_two_signatures_is_used(ledger: Ledger, tmp_path: Pat
     made = await ledger.checkpoints.create(PLATFORM)
     assert made is not None
     loaded = await SignedRoots(ledger.checkpoints).load(PLATFORM, 7)
-    stored = await FileCheckpointStore(tmp_path / "checkpoints").get(build_checkpoint_name(PLATFORM, 7) + ".cose")
+    stored = await FileCheckpointStore(tmp_path / "checkpoints").find_checkpoint(
+        build_checkpoint_name(PLATFORM, 7) + ".cose"
+    )
     assert stored is not None
     assert loaded.signature.encode() == stored.note

@@ -9,7 +9,7 @@ import pytest
 import rfc8785
 from oi.verification.export import verify_export
 
-from shared.provenance.hash_rule import compute_genesis_hash, parse_json_integer
+from shared.provenance.hash_rule import compute_genesis_hash, parse_integer_or_exact_float
 from shared.provenance.merkle import CompactRange
 from shared.provenance.records import build_record_draft, seal_record
 
@@ -27,7 +27,7 @@ def test_the_published_vectors_follow_from_the_hash_rule(chain: dict[str, Any]) 
     records = []
     for sequence, vector in enumerate(chain["records"], start=1):
         canonical = bytes.fromhex(vector["canonicalHex"])
-        value = json.loads(canonical, parse_int=parse_json_integer)
+        value = json.loads(canonical, parse_int=parse_integer_or_exact_float)
         assert (value["PreviousHash"], rfc8785.dumps(value)) == (previous, canonical)
         previous = hashlib.sha256(canonical).hexdigest()
         assert vector["hash"] == previous

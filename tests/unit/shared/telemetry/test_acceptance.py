@@ -19,7 +19,7 @@ from shared.telemetry.acceptance import (
     check_devices_and_timestamps,
     to_hub_messages,
 )
-from shared.telemetry.json_text import parse
+from shared.telemetry.json_text import parse_lossless_json
 from shared.telemetry.message_parser import AcceptedMessage
 from shared.telemetry.models import HubMessage
 from tests.unit.shared.telemetry.fakes import Hub, build_catalog, build_catalog_getter, build_connection
@@ -98,8 +98,8 @@ def test_the_payload_has_no_time_and_ids(
     given_members = {name: value for name, value in written.items() if value is not None}
     # As an array, because one object that only wraps an array is rejected.
     (sent,) = to_hub_messages(RIG, [rest | given_members], RECEIVED)
-    assert parse(sent.body) == rest
-    assert repr(parse(sent.body)) == repr(rest)
+    assert parse_lossless_json(sent.body) == rest
+    assert repr(parse_lossless_json(sent.body)) == repr(rest)
     assert datetime.fromisoformat(sent.properties["timestamp"]) == (timestamp or RECEIVED)
     assert message_id in (None, sent.properties["messageId"])
     assert sent.properties["deviceId"] == (device_id or "pump-rig")
@@ -152,7 +152,12 @@ def test_pointers_select_time_and_ids() -> None:
         "deviceId": "d",
         "acceptedBy": "http",
     }
-    assert parse(message.body) == {"meta": {"line": 3}, "timestamp": "yesterday", "deviceId": 5, "messageId": None}
+    assert parse_lossless_json(message.body) == {
+        "meta": {"line": 3},
+        "timestamp": "yesterday",
+        "deviceId": 5,
+        "messageId": None,
+    }
 
 
 def test_pointers_without_a_property_give_defaults() -> None:
@@ -166,7 +171,7 @@ def test_pointers_without_a_property_give_defaults() -> None:
         assert message.properties["timestamp"] == "2026-01-05T08:00:00.000000Z"
         assert message.properties["deviceId"] == source.lookup
         assert message.properties["messageId"] != "m"
-        assert parse(message.body) == body
+        assert parse_lossless_json(message.body) == body
 
 
 def test_invalid_extracted_values_are_reported() -> None:
@@ -202,7 +207,7 @@ def test_a_batch_of_telegraf_is_rejected() -> None:
 def test_objects_with_other_content_are_messages(body: object) -> None:
     """Any object but a batch of Telegraf is one message, also an object with only an array of objects."""
     (message,) = to_hub_messages(RIG, body, RECEIVED)
-    assert parse(message.body) == (body[0] if isinstance(body, list) else body)
+    assert parse_lossless_json(message.body) == (body[0] if isinstance(body, list) else body)
 
 
 def test_a_pointer_into_an_array_makes_a_message() -> None:
@@ -210,13 +215,13 @@ def test_a_pointer_into_an_array_makes_a_message() -> None:
     source = build_connection("metrics", source={"deviceIdPointer": "/metrics/0/name"})
     (message,) = to_hub_messages(source, {"metrics": [METRIC | {"name": "d"}]}, RECEIVED)
     assert message.properties["deviceId"] == "d"
-    assert "name" not in parse(message.body)["metrics"][0]
+    assert "name" not in parse_lossless_json(message.body)["metrics"][0]
 
 
 def test_500_messages_are_accepted() -> None:
     """An array of 500 messages, which is the maximum, is accepted in order."""
     messages = to_hub_messages(RIG, [{"n": number} for number in range(500)], RECEIVED)
-    assert [parse(message.body)["n"] for message in messages] == list(range(500))
+    assert [parse_lossless_json(message.body)["n"] for message in messages] == list(range(500))
 
 
 def test_a_message_over_256_kib_is_rejected() -> None:
@@ -248,7 +253,7 @@ async def test_a_full_disk_rejects_valid_telemetry_only() -> None:
     codes = []
     for lookup in ("pump-rig", "nothing", "off"):
         with pytest.raises(WorkspaceError) as caught:
-            await service.accept(lookup, {"n": 1})
+            await service.accept_messages(lookup, {"n": 1})
         codes.append(caught.value.code)
     assert codes == ["STORAGE_FULL", "CONNECTION_NOT_FOUND", "CONNECTION_DISABLED"]
     assert hub.sends == []
@@ -266,7 +271,9 @@ async def test_service_sends_to_the_hub() -> None:
     """The service returns the number of messages after they have been sent to the hub ``telemetry``."""
     hub = Hub()
     assert (
-        await TelemetryService(CURRENT, hub, require_space=pass_disk_check).accept("pump-rig", [{"n": 1}, {"n": 2}])
+        await TelemetryService(CURRENT, hub, require_space=pass_disk_check).accept_messages(
+            "pump-rig", [{"n": 1}, {"n": 2}]
+        )
         == 2
     )
     assert [name for name, _ in hub.sends] == ["telemetry"]
@@ -290,7 +297,7 @@ async def test_invalid_bodies_are_reported_before_the_connection(lookup: str, bo
     """An invalid body is reported before an unknown connection, and an unknown connection before a disabled one."""
     hub = Hub()
     with pytest.raises(WorkspaceError) as caught:
-        await TelemetryService(CURRENT, hub, require_space=pass_disk_check).accept(lookup, body)
+        await TelemetryService(CURRENT, hub, require_space=pass_disk_check).accept_messages(lookup, body)
     assert caught.value.code == code
     assert hub.sends == []
 

@@ -33,7 +33,7 @@ def test_a_connection_whose_event_hub_is_not_read_has_status_error(
 ) -> None:
     """If the deployment does not read a connection's Event Hub, the connection has the status error with a reason."""
     named = {"lookup": "a", "name": "A", "type": "CLOUD_EVENT_HUB", **fields}
-    derived = STATUSES.derive(Connection.model_validate(named), state)
+    derived = STATUSES.derive_status(Connection.model_validate(named), state)
     assert derived.status == status
     assert (derived.reason is None) == (status != "ERROR")
     assert derived.reason is None or "EVENT_HUB_SOURCES" in derived.reason

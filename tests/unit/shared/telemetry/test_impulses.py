@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shared.telemetry.impulses import decode_impulse, encode_impulse, read_impulse_texts, to_impulse_texts
-from shared.telemetry.json_text import serialise
+from shared.telemetry.json_text import serialise_lossless_json
 from shared.telemetry.models import Impulse
 
 TEXT = st.text(st.characters(codec="utf-8"))
@@ -61,7 +61,7 @@ def test_an_impulse_is_decoded_unchanged(impulse: Impulse) -> None:
 @given(IMPULSES)
 def test_a_known_text_of_the_payload_is_copied(impulse: Impulse) -> None:
     """If the JSON text of a payload is already known, it is copied into the impulse, with the same result."""
-    assert encode_impulse(impulse, serialise(impulse.payload)) == encode_impulse(impulse)
+    assert encode_impulse(impulse, serialise_lossless_json(impulse.payload)) == encode_impulse(impulse)
 
 
 def test_the_depth_of_a_known_text_is_checked() -> None:

@@ -16,7 +16,7 @@ from shared.telemetry import ingest as module
 from shared.telemetry.acceptance import to_hub_messages
 from shared.telemetry.impulses import decode_impulse, encode_impulse
 from shared.telemetry.ingest import TelemetryIngestor, try_encode_accepted_event
-from shared.telemetry.json_text import parse, serialise
+from shared.telemetry.json_text import parse_lossless_json, serialise_lossless_json
 from shared.telemetry.models import HubEvent, Impulse
 from shared.telemetry.normalisation import to_impulse
 from shared.telemetry.properties import HTTP, build_application_properties
@@ -113,7 +113,7 @@ async def test_http_and_hub_messages_give_the_same_time_ids_and_payload(
     """The same message has the same time, ids and payload over HTTP and as a hub event."""
     message = message if meta is None else message | {"meta": meta}
     source = CATALOG.connections["rig"].value
-    body = serialise(message)
+    body = serialise_lossless_json(message)
     (sent,) = to_hub_messages(source, orjson.loads(body), build_event(b"").enqueued_at)
     (over_http,) = await IngestEnvironment().ingest(build_event(sent.body, 1, device="", **sent.properties))
     (as_event,) = await IngestEnvironment().ingest(build_event(body, connectionLookup="rig"))
@@ -125,7 +125,7 @@ async def test_http_and_hub_messages_give_the_same_time_ids_and_payload(
 @given(st.dictionaries(st.text(st.characters(codec="utf-8")), JSON))
 async def test_the_payload_is_unchanged(payload: dict[str, Any]) -> None:
     """The payload of any accepted message is unchanged."""
-    body = serialise(payload)
+    body = serialise_lossless_json(payload)
     (impulse,) = await IngestEnvironment().ingest(
         build_event(
             body,
@@ -336,7 +336,7 @@ async def test_long_integers_are_copied_as_text() -> None:
         build_event(f'{{"deviceId":"rig-1","v":[{digits},-{digits}]}}'.encode())
     )
     assert [type(value) for value in impulse.payload["v"]] == [LongInteger, LongInteger]
-    assert serialise(impulse.payload["v"]) == f"[{digits},-{digits}]".encode()
+    assert serialise_lossless_json(impulse.payload["v"]) == f"[{digits},-{digits}]".encode()
 
 
 ROUTER = ConnectionRouter(build_catalog(build_connection("rig"), surfaces={"cooling": ["rig"]}))
@@ -355,7 +355,7 @@ def encode_with_general_conversion(event: HubEvent) -> bytes:
     """Return the impulse (stored message) that the general conversion makes of an event."""
     route = ROUTER.find_route("telemetry", event, None)
     assert route is not None
-    return encode_impulse(to_impulse("telemetry", event, route, parse(event.body)), event.body)
+    return encode_impulse(to_impulse("telemetry", event, route, parse_lossless_json(event.body)), event.body)
 
 
 def encode_with_fast_conversion(event: HubEvent) -> bytes | None:
@@ -371,7 +371,7 @@ def test_the_fast_and_the_general_conversion_agree(
 ) -> None:
     """If the fast conversion supports an event, it gives the same text as the general conversion."""
     properties = build_application_properties("rig", at, message_id, device_id, HTTP)
-    event = HubEvent(serialise(payload), "0", 7, AT, properties, "", "rig")
+    event = HubEvent(serialise_lossless_json(payload), "0", 7, AT, properties, "", "rig")
     text = encode_with_fast_conversion(event)
     assert text is None or text == encode_with_general_conversion(event)
 

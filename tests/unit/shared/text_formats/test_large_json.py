@@ -85,7 +85,7 @@ def test_sliced_parsing_equals_the_standard_library(value: object, size: int, sm
 def test_a_large_value_at_any_depth_is_parsed_in_several_calls(value: object, monkeypatch: pytest.MonkeyPatch) -> None:
     """No call parses more than about twice the size of a slice, because other threads wait for the end of each call."""
     calls: list[int] = []
-    parse, decoder = large_json._parse_complete_text, large_json._DECODER
+    parse, decoder = large_json._parse_with_fast_parser_if_exact, large_json._DECODER
 
     class Decoder:
         def raw_decode(self, text: str, at: int = 0) -> tuple[object, int]:
@@ -98,7 +98,7 @@ def test_a_large_value_at_any_depth_is_parsed_in_several_calls(value: object, mo
         return parse(text)
 
     monkeypatch.setattr(large_json, "_DECODER", Decoder())
-    monkeypatch.setattr(large_json, "_parse_complete_text", parse_complete_text)
+    monkeypatch.setattr(large_json, "_parse_with_fast_parser_if_exact", parse_complete_text)
     assert parse_json_in_slices(json.dumps(value, separators=(",", ":"))) == value
     assert max(calls) <= 2 * large_json._SLICE + 10
 

@@ -17,7 +17,7 @@ from shared.warm_queries.approvals import (
     SignedChange,
     build_decision_change,
     build_stored_signature,
-    compute_etag,
+    compute_query_etag,
     derive_decision_event_id,
 )
 
@@ -57,20 +57,20 @@ def build_stored_query(**changes: Any) -> CatalogEntry[WarmQuery]:
 )
 def test_every_change_of_a_query_gives_a_new_etag(other: CatalogEntry[WarmQuery]) -> None:
     """A change of text, approval, time or last editor changes a query's ETag."""
-    assert compute_etag(other) != compute_etag(build_stored_query())
+    assert compute_query_etag(other) != compute_query_etag(build_stored_query())
 
 
 def test_the_etag_depends_only_on_the_stored_state() -> None:
     """The order of properties and the time zone do not change a query's ETag."""
     turned = dict(reversed(DEFINITION.items()))
     elsewhere = AT.astimezone(timezone(timedelta(hours=2)))
-    assert compute_etag(CatalogEntry(WarmQuery.model_validate(turned), AT, elsewhere, "editor@x")) == compute_etag(
-        build_stored_query()
-    )
+    assert compute_query_etag(
+        CatalogEntry(WarmQuery.model_validate(turned), AT, elsewhere, "editor@x")
+    ) == compute_query_etag(build_stored_query())
     written = json.loads(json.dumps(to_definition(build_stored_query().value)))
-    assert compute_etag(CatalogEntry(WarmQuery.model_validate(written), AT, AT, "editor@x")) == compute_etag(
-        build_stored_query()
-    )
+    assert compute_query_etag(
+        CatalogEntry(WarmQuery.model_validate(written), AT, AT, "editor@x")
+    ) == compute_query_etag(build_stored_query())
 
 
 class NewerQuery(WarmQuery):
@@ -82,15 +82,17 @@ class NewerQuery(WarmQuery):
 def test_new_model_fields_do_not_change_the_etag() -> None:
     """A new model field without a stored value is ignored, so that two releases compute the same ETag."""
     newer = NewerQuery.model_validate(DEFINITION)
-    assert compute_etag(CatalogEntry(newer, AT, AT, "editor@x")) == compute_etag(build_stored_query())
-    assert compute_etag(CatalogEntry(newer.model_copy(update={"added": "else"}), AT, AT, "editor@x")) != compute_etag(
-        build_stored_query()
-    )
+    assert compute_query_etag(CatalogEntry(newer, AT, AT, "editor@x")) == compute_query_etag(build_stored_query())
+    assert compute_query_etag(
+        CatalogEntry(newer.model_copy(update={"added": "else"}), AT, AT, "editor@x")
+    ) != compute_query_etag(build_stored_query())
 
 
 def test_the_etag_of_a_query_is_the_same_in_each_process() -> None:
     """The ETag of a stored definition is the same in each process and release."""
-    assert compute_etag(build_stored_query()) == '"497262fc5f61bd525ea9e9273ab0247038e1b3c9c9a03cbda44050460c88c309"'
+    assert (
+        compute_query_etag(build_stored_query()) == '"497262fc5f61bd525ea9e9273ab0247038e1b3c9c9a03cbda44050460c88c309"'
+    )
 
 
 STORED = {"lookup": "q1", "kql": "Telemetry", "parameters": []}

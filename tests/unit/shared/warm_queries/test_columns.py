@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from shared.catalog.models import WarmQuery
-from shared.errors import Kind, WorkspaceError, invalid
+from shared.errors import Kind, WorkspaceError, build_invalid_field_error
 from shared.warm_queries import columns as module
 from shared.warm_queries.columns import QueryColumns
 from shared.warm_queries.ports import Column, EngineQuery, EngineResult
@@ -27,7 +27,7 @@ class Engine:
         self.request_count += 1
         await self.awake.wait()
         if self.rejects:
-            raise invalid("query", query.text, code="QUERY_INVALID")
+            raise build_invalid_field_error("query", query.text, code="QUERY_INVALID")
         if self.broken:
             raise WorkspaceError(Kind.UNAVAILABLE, "QUERY_ENGINE_UNAVAILABLE", query.text)
         return EngineResult(COLUMNS, [], 1.0, approximations=("reduce (approximate)",))
@@ -46,12 +46,12 @@ async def test_columns_of_a_query_are_requested_once() -> None:
     engine = Engine()
     engine.awake.set()
     columns = QueryColumns(engine)
-    assert [await columns.find(build_query("T | count")) for _ in range(3)] == [COLUMNS] * 3
+    assert [await columns.find_columns(build_query("T | count")) for _ in range(3)] == [COLUMNS] * 3
     assert engine.request_count == 1
     engine.broken = True
-    assert await columns.find(build_query("T | take 1")) is None
+    assert await columns.find_columns(build_query("T | take 1")) is None
     with pytest.raises(WorkspaceError):
-        await columns.resolve(build_query("T | take 1"))
+        await columns.resolve_columns(build_query("T | take 1"))
 
 
 async def test_approximate_functions_are_cached_with_the_columns() -> None:
@@ -59,9 +59,9 @@ async def test_approximate_functions_are_cached_with_the_columns() -> None:
     engine = Engine()
     engine.awake.set()
     columns = QueryColumns(engine)
-    assert columns.find_approximations(build_query("T | reduce by s")) == ()
-    await columns.resolve(build_query("T | reduce by s"))
-    assert columns.find_approximations(build_query("T | reduce by s")) == ("reduce (approximate)",)
+    assert columns.find_approximated_functions(build_query("T | reduce by s")) == ()
+    await columns.resolve_columns(build_query("T | reduce by s"))
+    assert columns.find_approximated_functions(build_query("T | reduce by s")) == ("reduce (approximate)",)
 
 
 async def test_wait_for_unresponsive_engine_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -69,14 +69,14 @@ async def test_wait_for_unresponsive_engine_is_limited(monkeypatch: pytest.Monke
     monkeypatch.setattr(module, "WAIT_SECONDS", 0.01)
     engine = Engine()
     columns = QueryColumns(engine)
-    assert await columns.find(build_query("T | count")) is None
+    assert await columns.find_columns(build_query("T | count")) is None
     monkeypatch.setattr(module, "WAIT_SECONDS", 3600.0)
-    assert await asyncio.wait_for(columns.find(build_query("T | count")), 60) is None
-    assert await asyncio.wait_for(columns.find(build_query("T | take 1")), 60) is None
+    assert await asyncio.wait_for(columns.find_columns(build_query("T | count")), 60) is None
+    assert await asyncio.wait_for(columns.find_columns(build_query("T | take 1")), 60) is None
     assert engine.request_count == 2
     engine.awake.set()
-    assert await columns.resolve(build_query("T | take 2")) == COLUMNS
-    assert await columns.find(build_query("T | count")) == COLUMNS
+    assert await columns.resolve_columns(build_query("T | take 2")) == COLUMNS
+    assert await columns.find_columns(build_query("T | count")) == COLUMNS
     assert engine.request_count == 3
 
 
@@ -89,7 +89,7 @@ async def test_cache_holds_all_queries_of_a_list() -> None:
     for each in queries:
         columns.enlarge_cache(len(queries))
         assert await columns.find_query_error(each) is None
-    assert await columns.find_all(queries) == [COLUMNS] * len(queries)
+    assert await columns.find_columns_of_queries(queries) == [COLUMNS] * len(queries)
     assert engine.request_count == len(queries)
 
 
@@ -99,14 +99,14 @@ async def test_long_list_does_not_wait_for_unknown_columns(monkeypatch: pytest.M
     engine = Engine()
     columns = QueryColumns(engine)
     queries = [build_query(f"T | take {number}") for number in range(20)]
-    assert await asyncio.wait_for(columns.find_all(queries), 60) == [None] * 20
+    assert await asyncio.wait_for(columns.find_columns_of_queries(queries), 60) == [None] * 20
     await asyncio.sleep(0)
     assert engine.request_count <= module.LIST_REQUESTS
     engine.awake.set()
-    assert await columns.find(queries[-1]) == COLUMNS
+    assert await columns.find_columns(queries[-1]) == COLUMNS
     assert [await columns.find_query_error(each) for each in queries] == [None] * 20
     assert engine.request_count == 20
-    assert await columns.find_all(queries) == [COLUMNS] * 20
+    assert await columns.find_columns_of_queries(queries) == [COLUMNS] * 20
 
 
 async def test_queued_requests_end_when_the_engine_fails(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -116,13 +116,13 @@ async def test_queued_requests_end_when_the_engine_fails(monkeypatch: pytest.Mon
     engine.broken = True
     columns = QueryColumns(engine)
     queries = [build_query(f"T | take {number}") for number in range(20)]
-    await columns.find_all(queries)
+    await columns.find_columns_of_queries(queries)
     engine.awake.set()
     queued = list(columns._queued.values())
     assert [result.code for result in await asyncio.gather(*queued) if isinstance(result, WorkspaceError)]
     assert engine.request_count == module.LIST_REQUESTS
     engine.broken = False
-    assert await columns.find(queries[0]) == COLUMNS
+    assert await columns.find_columns(queries[0]) == COLUMNS
 
 
 async def test_lists_do_not_send_a_rejected_query_again(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -131,12 +131,12 @@ async def test_lists_do_not_send_a_rejected_query_again(monkeypatch: pytest.Monk
     engine.awake.set()
     engine.rejects = True
     columns = QueryColumns(engine)
-    assert [await columns.find(build_query("T | wher")) for _ in range(3)] == [None] * 3
+    assert [await columns.find_columns(build_query("T | wher")) for _ in range(3)] == [None] * 3
     assert engine.request_count == 1
     with pytest.raises(WorkspaceError):
-        await columns.resolve(build_query("T | wher"))
+        await columns.resolve_columns(build_query("T | wher"))
     assert engine.request_count == 2
     monkeypatch.setattr(module, "REJECTED_SECONDS", -1.0)
-    await columns.find(build_query("T | whe"))
-    await columns.find(build_query("T | whe"))
+    await columns.find_columns(build_query("T | whe"))
+    await columns.find_columns(build_query("T | whe"))
     assert engine.request_count == 4

@@ -16,8 +16,8 @@ from shared.catalog.items import ItemKind, to_definition
 from shared.catalog.models import WarmQuery
 from shared.catalog.snapshot import CatalogEntry
 from shared.conditional_requests import Condition, condition_from_headers
-from shared.errors import WorkspaceError, invalid
-from shared.warm_queries.approvals import compute_etag
+from shared.errors import WorkspaceError, build_invalid_field_error
+from shared.warm_queries.approvals import compute_query_etag
 from shared.warm_queries.columns import QueryColumns
 from shared.warm_queries.definitions import QueryDefinitions
 from shared.warm_queries.ports import Column, EngineQuery, EngineResult
@@ -36,7 +36,7 @@ class Engine:
     async def execute(self, _: EngineQuery) -> EngineResult:
         """Return an empty result, or raise QUERY_INVALID if the test has set that queries are rejected."""
         if self.rejects:
-            raise invalid(
+            raise build_invalid_field_error(
                 "query", "'fork' is not supported. The query runs on Data Explorer only.", code="QUERY_INVALID"
             )
         return EngineResult((Column("n", "long"),), [], 1.0)
@@ -87,7 +87,7 @@ def build_query(kql: str = "Telemetry | count", lookup: str = "mine", **more: An
 def build_condition(*stored: CatalogEntry[WarmQuery] | str) -> Condition:
     """Return an If-Match condition with the given ETags, or with the ETags of the given stored queries."""
     return condition_from_headers(
-        ", ".join(each if isinstance(each, str) else compute_etag(each) for each in stored), None
+        ", ".join(each if isinstance(each, str) else compute_query_etag(each) for each in stored), None
     )
 
 
@@ -106,7 +106,12 @@ async def test_edit_with_outdated_etag_is_rejected(processes: Processes, queries
     first, _ = await queries.put(build_member("a"), build_query())
     second, _ = await queries.put(build_member("b"), build_query("Telemetry | take 2"), build_condition(first))
     version = await processes.opened[0].store.read_version()
-    for refused in (build_condition(first), build_condition(f"W/{compute_etag(second)}"), build_condition('"x"'), NEW):
+    for refused in (
+        build_condition(first),
+        build_condition(f"W/{compute_query_etag(second)}"),
+        build_condition('"x"'),
+        NEW,
+    ):
         assert await get_error_code(queries.put(build_member("a"), build_query("T"), refused)) == "PRECONDITION_FAILED"
         assert await get_error_code(queries.approve(ADMIN, "mine", refused)) == "PRECONDITION_FAILED"
         assert await get_error_code(queries.delete(build_member("a"), "mine", refused)) == "PRECONDITION_FAILED"
@@ -139,7 +144,7 @@ async def test_a_star_condition_cannot_create_or_replace_a_query(queries: QueryD
     first, created = await queries.put(build_member("a"), build_query(), NEW)
     assert created
     assert await get_error_code(queries.put(build_member("a"), build_query(), NEW)) == "PRECONDITION_FAILED"
-    known = condition_from_headers(None, f"W/{compute_etag(first)}")
+    known = condition_from_headers(None, f"W/{compute_query_etag(first)}")
     assert await get_error_code(queries.put(build_member("a"), build_query(), known)) == "PRECONDITION_FAILED"
     again, created = await queries.put(build_member("a"), build_query(), build_condition("*"))
     assert not created
@@ -151,7 +156,7 @@ async def test_storing_a_query_again_changes_its_etag(queries: QueryDefinitions)
     first, _ = await queries.put(build_member("a"), build_query())
     second, _ = await queries.put(build_member("a"), build_query())
     assert second.value == first.value
-    assert compute_etag(second) != compute_etag(first)
+    assert compute_query_etag(second) != compute_query_etag(first)
     assert await get_error_code(queries.approve(ADMIN, "mine", build_condition(first))) == "PRECONDITION_FAILED"
 
 
@@ -159,7 +164,7 @@ async def test_only_first_approval_changes_etag(processes: Processes, queries: Q
     """The first approval of a query gives it a new ETag; a repeated approval changes nothing."""
     draft, _ = await queries.put(build_member("a"), build_query())
     approved = await queries.approve(ADMIN, "mine", build_condition(draft))
-    assert compute_etag(approved) != compute_etag(draft)
+    assert compute_query_etag(approved) != compute_query_etag(draft)
     assert await queries.approve(ADMIN, "mine", build_condition(approved)) == approved
     assert await queries.approve("other@x", "mine") == approved
     assert await get_error_code(queries.approve(ADMIN, "mine", build_condition(draft))) == "PRECONDITION_FAILED"
@@ -198,7 +203,7 @@ async def test_draft_that_violates_newer_rule_cannot_be_approved(processes: Proc
     [queries, _] = processes.services
     definition = to_definition(build_query('Telemetry\n| union cluster("x").database("y").T'))
     change = ItemChange(ItemKind.WARM_QUERY, "mine", None, definition)
-    await processes.opened[0].service.change(lambda _: [change], "a")
+    await processes.opened[0].service.commit_api_changes(lambda _: [change], "a")
     with pytest.raises(WorkspaceError) as refused:
         await queries.approve(ADMIN, "mine")
     assert (refused.value.code, refused.value.members["line"]) == ("QUERY_INVALID", 2)
@@ -263,11 +268,11 @@ async def test_put_returns_etag_of_own_edit(processes: Processes) -> None:
     assert [(stored.value.kql, stored.edited_by) for stored, _ in answered] == [
         (f"Telemetry | take {number}", f"e{number}") for number in range(8)
     ]
-    tags = {compute_etag(stored) for stored, _ in answered}
+    tags = {compute_query_etag(stored) for stored, _ in answered}
     [item] = [each for each in (await processes.opened[0].store.load()).items if each.key == "mine"]
     read = CatalogEntry(WarmQuery.model_validate(item.definition), item.created_at, item.updated_at, item.edited_by)
     assert len(tags) == 8
-    assert compute_etag(read) in tags
+    assert compute_query_etag(read) in tags
 
 
 async def test_apply_changes_etag_of_changed_query(processes: Processes, queries: QueryDefinitions) -> None:

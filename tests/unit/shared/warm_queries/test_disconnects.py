@@ -6,8 +6,8 @@ import pytest
 
 from shared.warm_queries.disconnects import (
     cancel_at_disconnect,
-    create_shared_task,
     is_cancelled_by_client,
+    start_task_independent_of_client,
     watch_client,
 )
 
@@ -83,7 +83,7 @@ async def test_a_shared_task_does_not_end_with_a_client() -> None:
 
     async def process_request() -> "asyncio.Task[str]":
         with watch_client(client.wait):
-            shared = create_shared_task(run_shared())
+            shared = start_task_independent_of_client(run_shared())
             await asyncio.sleep(0)
             return shared
 

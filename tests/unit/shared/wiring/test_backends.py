@@ -16,6 +16,6 @@ def test_the_setting_stores_selects_the_shared_stores(find_store_classes: Choice
 async def test_blobs_of_different_containers_are_separate(local_services: Services) -> None:
     """Blobs with the same name in different containers are different blobs."""
     first, second = (local_services.backends.build_blob_store(name) for name in ("one", "two"))
-    await first.create("a", b"1")
+    await first.create_if_missing("a", b"1")
     assert [blob.name async for blob in second.list("")] == []
     assert await first.read("a") == b"1"

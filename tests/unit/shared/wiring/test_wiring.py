@@ -77,7 +77,7 @@ async def run_seeded_services(folder: Path, seed: int) -> tuple[list[ChainRecord
     services = Services(Settings.read({"DATA_DIR": str(folder)}), runtime)
     await services.provenance.catalog_service.apply(load_document(AUDITED_PLANT, "test"), "apply")
     await services.access.api_keys.issue_without_rights_check("admin", "admin@plant-a.example", "key")
-    await services.telemetry.service.accept("rig", [{"t": 1}, {"t": 2}])
+    await services.telemetry.service.accept_messages("rig", [{"t": 1}, {"t": 2}])
     records: list[ChainRecord] = []
     async for chain, _ in services.provenance.chain_store.iterate_tips():
         page = await services.provenance.chain_store.read(chain, 0, limit=100, max_bytes=10**6)

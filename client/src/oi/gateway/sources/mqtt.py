@@ -99,7 +99,7 @@ class MqttSource:
 
         Brokers reject such a certificate without stating a reason.
         """
-        expires_at = None if self._settings.tls is None else self._settings.tls.find_expiry()
+        expires_at = None if self._settings.tls is None else self._settings.tls.find_certificate_expiry()
         if expires_at is None:
             return
         self._context.metrics.set_gauge("certificate_expires_timestamp_seconds", expires_at)

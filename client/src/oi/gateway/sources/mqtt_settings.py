@@ -42,7 +42,7 @@ class TlsSettings:
             raise SettingsError(f"The certificates of `source.tls` cannot be read: {error}") from None
         return context
 
-    def find_expiry(self) -> float | None:
+    def find_certificate_expiry(self) -> float | None:
         """Return the expiry of the client certificate in seconds since 1970; None without a client certificate.
 
         Raises:
@@ -152,7 +152,7 @@ def parse_mqtt_settings(section: Section, *, is_check: bool = False) -> MqttSett
         section.get_integer("sessionSeconds", _DEFAULT_SESSION, minimum=0, maximum=_YEAR)
     if settings.password_file is not None and settings.username is None:
         raise SettingsError(f"{section.describe_property('passwordFile')} requires the setting `username`.")
-    section.check_all_read()
+    section.check_all_properties_read()
     return settings
 
 
@@ -165,5 +165,5 @@ def _parse_tls(section: Section) -> TlsSettings:
             f"{section.describe_property('certificateFile')} and {section.describe_property('keyFile')} "
             "must be set together."
         )
-    section.check_all_read()
+    section.check_all_properties_read()
     return settings

@@ -42,7 +42,7 @@ def build_service(account: Accounts) -> tuple[CatalogService, CosmosChainStore]:
 async def change_catalog(changes: CatalogService, decide: Callable[[StoredCatalog], Sequence[ItemChange]]) -> bool:
     """Change the catalog; return False if the change failed because of concurrent changes."""
     try:
-        await changes.change(decide, "editor")
+        await changes.commit_api_changes(decide, "editor")
     except WorkspaceError as error:
         if error.code != "CATALOG_CHANGED":
             raise

@@ -22,7 +22,7 @@ from shared.backends.azure.cosmos_chain_items import (
 )
 from shared.backends.azure.cosmos_containers import CHAINS, create_containers
 from shared.errors import WorkspaceError
-from shared.provenance.ports import ChainKey, ChainRecord, Filters, Lookup, Target, Tip
+from shared.provenance.ports import ChainKey, ChainRecord, Filters, LookupField, Target, Tip
 from shared.provenance.records import MAX_RECORD_BYTES, build_event_draft, seal_record
 from tests.unit.shared.backends.azure.cosmos_stores import (
     CHAIN,
@@ -110,7 +110,9 @@ async def test_the_largest_batches_are_accepted() -> None:
             assert list(page.records) == full[::-1]
             other = await store.scan(CHAIN, Filters(equal={"EntityID": long + "x"}), limit=100, max_bytes=MANY)
             assert not other.records
-            assert len(await store.find(CHAIN, Lookup.APPEND_ID, [record.append_id for record in full])) == len(full)
+            assert len(await store.find(CHAIN, LookupField.APPEND_ID, [record.append_id for record in full])) == len(
+                full
+            )
             assert store.usage.requests > 0
             assert store.usage.request_units > 0
 

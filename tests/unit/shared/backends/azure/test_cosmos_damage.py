@@ -15,7 +15,7 @@ from shared.provenance.amendments import Amendments
 from shared.provenance.chain_log import ChainLog
 from shared.provenance.decisions import find_decisions
 from shared.provenance.hash_rule import format_record_id
-from shared.provenance.ports import ChainRecord, Filters, Lookup
+from shared.provenance.ports import ChainRecord, Filters, LookupField
 from shared.provenance.queries import AmendmentFilters, query_amendments, query_records
 from shared.provenance.records import build_event_draft, seal_record
 from shared.provenance.verifier import ChainVerifier
@@ -129,8 +129,8 @@ async def test_an_item_whose_id_is_not_a_record_id_is_ignored(
     assert (await store.read(CHAIN, 0, limit=9, max_bytes=MANY)).records == records
     assert list(await store.read_hashes(CHAIN, 0, limit=9)) == [record.hash for record in records]
     assert [one.sequence for one in (await query_records(store, CHAIN, Filters())).records] == list(range(COUNT, 0, -1))
-    assert await store.find(CHAIN, Lookup.AMENDMENT_ID, [format_record_id(1)]) == []
-    assert await store.find(CHAIN, Lookup.APPEND_ID, ["forged"]) == []
+    assert await store.find(CHAIN, LookupField.AMENDMENT_ID, [format_record_id(1)]) == []
+    assert await store.find(CHAIN, LookupField.APPEND_ID, ["forged"]) == []
     verdict = await ChainVerifier(store, get_workspace_id).verify(CHAIN)
     assert (verdict.chain_valid, verdict.reason) == (True, f"{COUNT} records, all sound")
     await fill_chain(store, 1)

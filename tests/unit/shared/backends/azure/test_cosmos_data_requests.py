@@ -9,7 +9,7 @@ from shared.backends.azure.cosmos_data_requests import (
     ATTEMPTS,
     WriteRetries,
     error_from_rejection,
-    retry_read,
+    retry_document_read,
     wait_with_backoff,
 )
 from shared.backends.azure.cosmos_requests import CosmosUsage
@@ -66,7 +66,7 @@ async def test_a_read_is_repeated_after_transient_failures() -> None:
             raise failures.pop()
         return "document"
 
-    assert await retry_read(read, usage, RUNTIME) == "document"
+    assert await retry_document_read(read, usage, RUNTIME) == "document"
     assert usage.read_retries == 2
 
 
@@ -82,7 +82,7 @@ async def test_a_rejected_read_is_not_repeated(error: Exception, attempts: int) 
         raise error
 
     with pytest.raises(WorkspaceError):
-        await retry_read(read, CosmosUsage(), RUNTIME)
+        await retry_document_read(read, CosmosUsage(), RUNTIME)
     assert len(calls) == attempts
 
 

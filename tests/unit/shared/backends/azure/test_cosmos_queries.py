@@ -16,7 +16,7 @@ from shared.backends.azure.cosmos_containers import CATALOG
 from shared.backends.azure.cosmos_documents import CosmosDocumentStore
 from shared.backends.azure.cosmos_item_store import CosmosItemStore
 from shared.data_stores.models import DocumentKey
-from shared.provenance.ports import ChainKey, Filters, Lookup
+from shared.provenance.ports import ChainKey, Filters, LookupField
 from tests.unit.shared.backends.azure.cosmos_accounts import TABLES, create_tables, open_document_store
 from tests.unit.shared.backends.azure.cosmos_stores import (
     CHAIN,
@@ -78,7 +78,7 @@ READS: dict[str, Callable[[FilledStores], Awaitable[Any]]] = {
     "records": lambda plant: plant.chains.read(CHAIN, 0, limit=99, max_bytes=MANY),
     "newest": lambda plant: plant.chains.scan(CHAIN, Filters(), limit=99, max_bytes=MANY),
     "hashes": lambda plant: plant.chains.read_hashes(CHAIN, 0, limit=99),
-    "append ids": lambda plant: plant.chains.find(CHAIN, Lookup.APPEND_ID, [f"e-{n + 1}" for n in range(COUNT)]),
+    "append ids": lambda plant: plant.chains.find(CHAIN, LookupField.APPEND_ID, [f"e-{n + 1}" for n in range(COUNT)]),
     "state": lambda plant: plant.states.query_items("SELECT * FROM c", "s"),
     "state everywhere": lambda plant: plant.states.query_items("SELECT * FROM c"),
     "documents": lambda plant: plant.list_all_documents(),

@@ -13,7 +13,7 @@ from emulators.cosmos.faults import build_random_faults
 from shared.backends.azure.cosmos_chain import CosmosChainStore
 from shared.backends.azure.cosmos_chain_items import HEAD_ID, compute_partition_key
 from shared.errors import Kind, WorkspaceError
-from shared.provenance.ports import ChainKey, Filters, Lookup, OutcomeUnknownError, Tip, TipMovedError
+from shared.provenance.ports import ChainKey, Filters, LookupField, OutcomeUnknownError, Tip, TipMovedError
 from shared.provenance.records import build_event_draft
 from shared.provenance.verifier import ChainVerifier
 from tests.unit.shared.backends.azure.cosmos_stores import (
@@ -142,7 +142,7 @@ async def _check_stored_once(server: CosmosServer, store: CosmosChainStore, name
         assert await read_sequences(store) == before
     appended = await log.append(CHAIN, build_event_draft("u", EVENT), append_id="same")
     assert (appended.record.sequence, appended.repeated) == (len(before) + 1, False)
-    assert await store.find(CHAIN, Lookup.APPEND_ID, ["same"]) == [appended.record]
+    assert await store.find(CHAIN, LookupField.APPEND_ID, ["same"]) == [appended.record]
     assert await read_sequences(store) == [*before, appended.record.sequence]
 
 
@@ -231,7 +231,7 @@ async def test_reads_are_repeated_after_transient_faults(
         lambda: store.read(CHAIN, 0, limit=9, max_bytes=MANY),
         lambda: store.scan(CHAIN, Filters(), offset=1, limit=9, max_bytes=MANY),
         lambda: store.scan(CHAIN, Filters(), offset=5, limit=9, max_bytes=MANY),
-        lambda: store.find(CHAIN, Lookup.APPEND_ID, ["e-1", "e-2", "e-3"]),
+        lambda: store.find(CHAIN, LookupField.APPEND_ID, ["e-1", "e-2", "e-3"]),
         lambda: store.read_hashes(CHAIN, 0, limit=9),
     ):
         undisturbed = await read()

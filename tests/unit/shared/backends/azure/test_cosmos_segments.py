@@ -9,7 +9,7 @@ from azure.cosmos.aio import ContainerProxy, CosmosClient
 from emulators.cosmos import CosmosServer, FaultKind, InjectedFault
 from shared.backends.azure.cosmos_chain import CosmosChainStore
 from shared.backends.azure.cosmos_chain_items import compute_partition_key, record_to_item
-from shared.provenance.ports import Filters, Lookup, OutcomeUnknownError, Tip, TipMovedError
+from shared.provenance.ports import Filters, LookupField, OutcomeUnknownError, Tip, TipMovedError
 from shared.provenance.records import build_event_draft
 from shared.provenance.verifier import ChainVerifier
 from tests.unit.shared.backends.azure.cosmos_stores import (
@@ -93,7 +93,7 @@ async def test_readers_find_all_segments(server: CosmosServer, store: CosmosChai
             4,
             3,
         ]
-        found = await other.find(CHAIN, Lookup.APPEND_ID, ["e-1", "e-4", "e-10"])
+        found = await other.find(CHAIN, LookupField.APPEND_ID, ["e-1", "e-4", "e-10"])
         assert sorted(record.sequence for record in found) == [1, 4, 10]
         page = await other.read(CHAIN, 2, limit=3, max_bytes=MANY)
         assert ([record.sequence for record in page.records], page.more) == ([3, 4, 5], True)

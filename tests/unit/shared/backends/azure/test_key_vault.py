@@ -220,6 +220,6 @@ async def test_a_missing_key_is_reported_as_unavailable(vault_client: Vault) -> 
     with pytest.raises(WorkspaceError):
         await VaultSigningKey(vault_client, "never-made").get_key_id()
     with pytest.raises(ResourceNotFoundError):
-        await vault_client.check_key("never-made")
+        await vault_client.check_key_exists("never-made")
     await vault_client.close()
     await vault_client.close()

@@ -205,7 +205,8 @@ async def test_key_vault_requests_time_out(silent_server: SilentServer) -> None:
     options = {"connection_timeout": SHORT, "read_timeout": SHORT, "retry_total": 1}
     vault = Vault(f"https://{silent_server.host}", credential=Tokens(), options=options)
     await check_fails(
-        lambda: call_vault(lambda: vault.check_key("k"), "SIGNING_KEY_UNAVAILABLE", "k"), "SIGNING_KEY_UNAVAILABLE"
+        lambda: call_vault(lambda: vault.check_key_exists("k"), "SIGNING_KEY_UNAVAILABLE", "k"),
+        "SIGNING_KEY_UNAVAILABLE",
     )
     await vault.close()
 

@@ -27,7 +27,12 @@ LATER = datetime(2026, 1, 5, 8, tzinfo=UTC)
 async def test_invalid_blob_names_are_rejected(tmp_path: Path, name: str) -> None:
     """Each method rejects a blob name that leads outside of the folder or to an unfinished file."""
     store = FolderBlobStore(tmp_path / "cold", FileLinks(BASE, tmp_path / "key"))
-    for call in (store.create(name, b""), store.read(name), store.upload(name, tmp_path), store.delete([name])):
+    for call in (
+        store.create_if_missing(name, b""),
+        store.read(name),
+        store.upload(name, tmp_path),
+        store.delete([name]),
+    ):
         with pytest.raises(ValueError, match="is not a valid name of a blob"):
             await call
 
@@ -50,7 +55,7 @@ async def test_an_unfinished_file_is_not_a_blob(tmp_path: Path) -> None:
     (tmp_path / "cold" / DRAFTS).mkdir(parents=True)
     (tmp_path / "cold" / DRAFTS / "a.0123").write_bytes(b"half")
     assert [blob async for blob in store.list("")] == []
-    assert await store.create("a", b"whole")
+    assert await store.create_if_missing("a", b"whole")
     assert await FolderBlobStore(tmp_path / "cold", FileLinks(BASE, tmp_path / "key")).read("a") == b"whole"
 
 
@@ -65,12 +70,12 @@ async def test_a_failed_upload_leaves_no_unfinished_file(tmp_path: Path) -> None
 async def test_old_unfinished_files_are_deleted(tmp_path: Path) -> None:
     """The next write deletes old unfinished files, but not recent files, which another process is possibly writing."""
     store = FolderBlobStore(tmp_path / "cold", FileLinks("", tmp_path / "key"))
-    await store.create("a", b"x")
+    await store.create_if_missing("a", b"x")
     drafts = tmp_path / "cold" / DRAFTS
     for name, age in (("old", 7200), ("young", 60)):
         (drafts / name).write_bytes(b"half")
         os.utime(drafts / name, (time.time() - age,) * 2)
-    await FolderBlobStore(tmp_path / "cold", FileLinks("", tmp_path / "key")).create("b", b"x")
+    await FolderBlobStore(tmp_path / "cold", FileLinks("", tmp_path / "key")).create_if_missing("b", b"x")
     assert [draft.name for draft in drafts.iterdir()] == ["young"]
 
 
@@ -78,7 +83,7 @@ async def test_empty_folders_are_deleted_with_their_last_blob(tmp_path: Path) ->
     """Deleting blobs also deletes folders that become empty, but never the folder of the container."""
     store = FolderBlobStore(tmp_path / "downloads", FileLinks("", tmp_path / "key"))
     for name in ("j1/a/1.csv", "j1/2.csv", "j2/3.csv"):
-        await store.create(name, b"x")
+        await store.create_if_missing(name, b"x")
     await store.delete(["j1/a/1.csv", "j2/3.csv"])
     assert sorted(each.name for each in (tmp_path / "downloads").iterdir()) == [DRAFTS, "j1"]
     assert [each.name for each in (tmp_path / "downloads" / "j1").iterdir()] == ["2.csv"]
@@ -103,7 +108,7 @@ async def test_a_folder_removed_meanwhile_is_created_again(
 
     monkeypatch.setattr(Path, "mkdir", create_then_remove)
     if method == "create":
-        assert await store.create("j1/1.csv", b"x")
+        assert await store.create_if_missing("j1/1.csv", b"x")
     else:
         (tmp_path / "source").write_bytes(b"x")
         await store.upload("j1/1.csv", tmp_path / "source")

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from shared.backends.embedded.durable_files import move_temporary_file_if_absent, write_temporary_file
+from shared.backends.embedded.durable_files import move_temporary_file_if_target_missing, write_temporary_file
 
 
 def test_a_file_is_created_from_a_temporary_file(tmp_path: Path) -> None:
@@ -10,7 +10,7 @@ def test_a_file_is_created_from_a_temporary_file(tmp_path: Path) -> None:
     path = tmp_path / "a" / "b" / "file"
     temporary = write_temporary_file(path, b"content")
     assert not path.exists()
-    assert move_temporary_file_if_absent(path, temporary, tmp_path)
+    assert move_temporary_file_if_target_missing(path, temporary, tmp_path)
     assert path.read_bytes() == b"content"
     assert list(path.parent.iterdir()) == [path]
 
@@ -19,7 +19,7 @@ def test_an_existing_file_is_not_replaced(tmp_path: Path) -> None:
     """If the file exists, its content stays, and the temporary file is deleted."""
     path = tmp_path / "file"
     path.write_bytes(b"first")
-    assert not move_temporary_file_if_absent(path, write_temporary_file(path, b"second"), tmp_path)
+    assert not move_temporary_file_if_target_missing(path, write_temporary_file(path, b"second"), tmp_path)
     assert path.read_bytes() == b"first"
     assert list(tmp_path.iterdir()) == [path]
 

@@ -29,7 +29,7 @@ async def test_the_index_of_an_earlier_version_is_built_again(tmp_path: Path) ->
         connection.executescript(EARLIER)
     database = SqliteDatabase(path, SCHEMA)
     index = SqliteSignatureIndex(database)
-    assert await index.read_indexed_until() == ""
+    assert await index.read_index_end_time() == ""
     assert await index.read_progress(CHAIN) == IndexProgress()
     assert list(await index.list_signatures(SignatureFilter(), "", 10)) == []
     await database.close()

@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 from shared.backends.embedded.sqlite import connect
-from shared.backends.embedded.sqlite_checks import check_file_is_writable, check_write_lock
+from shared.backends.embedded.sqlite_checks import check_file_is_writable, check_write_lock_is_available
 
 type Check = Callable[[Path, float], Awaitable[None]]
 
-CHECKS = [check_write_lock, check_file_is_writable]
+CHECKS = [check_write_lock_is_available, check_file_is_writable]
 SOON = 0.1
 
 
@@ -70,7 +70,7 @@ async def test_on_a_full_disk_only_the_write_check_fails(database_path: Path, mo
         return connection
 
     monkeypatch.setattr(sqlite3, "connect", raise_disk_full)
-    await check_write_lock(database_path, SOON)
+    await check_write_lock_is_available(database_path, SOON)
     with pytest.raises(sqlite3.OperationalError, match="full"):
         await check_file_is_writable(database_path, SOON)
 
@@ -93,7 +93,7 @@ async def test_the_readiness_check_of_a_busy_file_succeeds(database_path: Path) 
     writing = asyncio.create_task(asyncio.to_thread(write))
     try:
         for _ in range(5):
-            await check_write_lock(database_path, 20)
+            await check_write_lock_is_available(database_path, 20)
     finally:
         enough.set()
     written = await writing

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from shared.backends.azure.cosmos_places import CosmosQuotaStore
-from shared.backends.embedded.places import SCHEMA, SqliteQuotaStore
+from shared.backends.azure.cosmos_quotas import CosmosQuotaStore
+from shared.backends.embedded.quotas import SCHEMA, SqliteQuotaStore
 from shared.backends.embedded.sqlite import SqliteDatabase
 from shared.fair_use.ports import Purpose, QuotaReservation, QuotaStore
 from tests.adapters.cosmos import KINDS, open_accounts

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+from shared.auth.access_events import AccessEvent
 from shared.auth.ports import Directory
 from shared.observability import logs
 from shared.provenance.ports import AuditLog, Target
@@ -46,12 +47,23 @@ class AccessAudit:
             WorkspaceError: UNAVAILABLE if the event is not recorded; the caller must then not give a new credential to
                 the user.
         """
-        if not (await self._directory.get_team()).audited:
-            _LOG.warning("provenance is not configured; the action is not audited", extra=logs.fields(action=action))
+        if not await self.is_audited(action):
             return None
-        event: dict[str, Any] = {"ActionType": action, "EntityType": entity_type, "EntityID": entity_id}
-        if before is not None:
-            event["BeforeState"] = dict(before)
-        if after is not None:
-            event["AfterState"] = dict(after)
-        return await self._audit_log.append(Target.ACCESS_CONTROL, actor, event, append_id=append_id)
+        return await self.append(AccessEvent(append_id, actor, action, entity_type, entity_id, before, after))
+
+    async def is_audited(self, action: str) -> bool:
+        """Return whether the workspace has provenance; if not, log a warning that names the action."""
+        if (await self._directory.get_team()).audited:
+            return True
+        _LOG.warning("provenance is not configured; the action is not audited", extra=logs.fields(action=action))
+        return False
+
+    async def append(self, event: AccessEvent) -> Mapping[str, Any]:
+        """Append an audit event, for which :meth:`is_audited` is True; return the stored record.
+
+        Raises:
+            WorkspaceError: UNAVAILABLE if the event is not recorded.
+        """
+        return await self._audit_log.append(
+            Target.ACCESS_CONTROL, event.actor, event.build_content(), append_id=event.append_id
+        )

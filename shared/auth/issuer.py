@@ -9,7 +9,8 @@ from datetime import datetime, timedelta
 from decimal import Decimal
 
 from shared.auth.audit import AccessAudit
-from shared.auth.ports import Credentials, CredentialStore, DelegatedGrants, Directory, IssuedToken
+from shared.auth.credential_revocation import CredentialRevoker
+from shared.auth.ports import CredentialStore, Directory, IssuedToken
 from shared.auth.principals import CredentialKind, Principal
 from shared.auth.rights import AccessRight
 from shared.auth.sign_ins import build_api_key_sign_in
@@ -25,7 +26,6 @@ from shared.errors import (
 )
 from shared.runtime import SYSTEM_RUNTIME, Runtime
 from shared.timestamps import format_rfc3339
-from shared.versioned_cache import VersionedCache
 
 DEFAULT_MINUTES = Decimal(60)
 
@@ -48,19 +48,17 @@ class TokenIssuer:
         self,
         directory: Directory,
         store: CredentialStore,
-        credentials: VersionedCache[Credentials],
         codec: TokenCodec,
         audit: AccessAudit,
+        revoker: CredentialRevoker,
         *,
-        grants: DelegatedGrants | None = None,
         runtime: Runtime = SYSTEM_RUNTIME,
     ) -> None:
         self._directory = directory
         self._store = store
-        self._credentials = credentials
         self._codec = codec
         self._audit = audit
-        self._grants = grants
+        self._revoker = revoker
         self._runtime = runtime
 
     async def issue_token(self, caller: Principal, minutes: Decimal | None, scopes: Sequence[str] | None) -> NewToken:
@@ -132,7 +130,8 @@ class TokenIssuer:
         """Revoke a token; the token of another member requires the right to manage keys.
 
         Raises:
-            WorkspaceError: NOT_FOUND ``TOKEN_NOT_FOUND``; FORBIDDEN.
+            WorkspaceError: NOT_FOUND ``TOKEN_NOT_FOUND``; FORBIDDEN; UNAVAILABLE as for
+                :meth:`CredentialRevoker.revoke_token`.
         """
         caller.require_no_connection_binding()
         token = await self._store.find_token(token_id)
@@ -140,34 +139,11 @@ class TokenIssuer:
             raise WorkspaceError(Kind.NOT_FOUND, "TOKEN_NOT_FOUND", "No active token has this id.")
         if token.principal != caller.member_id:
             caller.require_right(AccessRight.KEYS_MANAGE)
-        await self._revoke_and_record_event(caller, token_id, token.principal)
+        await self._revoker.revoke_token(caller, token_id, token.principal)
 
     async def revoke_own_token(self, caller: Principal) -> None:
         """Revoke the token with which the caller authenticated; this requires no access right."""
-        await self._revoke_and_record_event(caller, caller.credential_id, caller.member_id)
-
-    async def _revoke_and_record_event(self, caller: Principal, token_id: str, principal: str) -> None:
-        await self._end_grants(caller, token_id)
-        await self._store.revoke_token(token_id, self._runtime.now())
-        self._credentials.invalidate()
-        # The append id contains the token id, so that a retry after a failure completes the record without a duplicate.
-        await self._audit.record_event(
-            caller.member_id,
-            "Token.Revoked",
-            "Token",
-            token_id,
-            append_id=f"token-revoked-{token_id}",
-            before={"principal": principal},
-            after={"madeWith": caller.describe_credential()},
-        )
-        # Again, because a consent may have been stored before the token was revoked, but after the first search. A
-        # caller whose token is revoked cannot repeat an interrupted request. So the first search is necessary, and the
-        # event is recorded before this search, which can fail.
-        await self._end_grants(caller, token_id)
-
-    async def _end_grants(self, caller: Principal, token_id: str) -> None:
-        if self._grants is not None:
-            await self._grants.end_grants_of_credential(token_id, caller.member_id, caller.describe_credential())
+        await self._revoker.revoke_token(caller, caller.credential_id, caller.member_id)
 
 
 def _compute_expiry(caller: Principal, minutes: Decimal | None, issued_at: datetime) -> datetime:

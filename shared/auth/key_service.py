@@ -11,8 +11,9 @@ from typing import Final
 from shared.auth import api_keys
 from shared.auth.audit import AccessAudit
 from shared.auth.credential_lineage import CredentialLineage
+from shared.auth.credential_revocation import CredentialRevoker
 from shared.auth.older_keys import OlderKeyCreators
-from shared.auth.ports import ApiKey, Credentials, CredentialStore, DelegatedGrants, Directory, TeamMember
+from shared.auth.ports import ApiKey, Credentials, CredentialStore, Directory, TeamMember
 from shared.auth.principals import CredentialKind, Principal
 from shared.auth.reauthentication import require_recent_sign_in
 from shared.auth.rights import AccessRight
@@ -42,8 +43,8 @@ class ApiKeys:
         store: CredentialStore,
         credentials: VersionedCache[Credentials],
         audit: AccessAudit,
+        revoker: CredentialRevoker,
         *,
-        grants: DelegatedGrants | None = None,
         older_keys: OlderKeyCreators | None = None,
         runtime: Runtime = SYSTEM_RUNTIME,
     ) -> None:
@@ -51,7 +52,7 @@ class ApiKeys:
         self._store = store
         self._credentials = credentials
         self._audit = audit
-        self._grants = grants
+        self._revoker = revoker
         self._runtime = runtime
         self._lineage = CredentialLineage(store, older_keys=older_keys)
 
@@ -164,7 +165,7 @@ class ApiKeys:
 
         Raises:
             WorkspaceError: NOT_FOUND ``API_KEY_NOT_FOUND``; FORBIDDEN if the key belongs to another member and the
-                caller lacks the right to manage keys.
+                caller lacks the right to manage keys; UNAVAILABLE as for :meth:`CredentialRevoker.revoke_key`.
         """
         caller.require_no_connection_binding()
         key = (await self._store.load()).keys.get(key_id)
@@ -172,27 +173,7 @@ class ApiKeys:
             raise WorkspaceError(Kind.NOT_FOUND, "API_KEY_NOT_FOUND", "No API key has this id.")
         if key.principal != caller.member_id:
             caller.require_right(AccessRight.KEYS_MANAGE)
-        await self._end_grants(caller, key_id)
-        await self._store.revoke_key(key_id, self._runtime.now())
-        self._credentials.invalidate()
-        # The append id contains the key id, so that a retry after a failure completes the record without a duplicate.
-        await self._audit.record_event(
-            caller.member_id,
-            "ApiKey.Revoked",
-            "ApiKey",
-            key_id,
-            append_id=f"key-revoked-{key_id}",
-            before={"principal": key.principal},
-            after={"madeWith": caller.describe_credential()},
-        )
-        # Again, because a consent may have been stored before the key was revoked, but after the first search. A
-        # caller whose key is revoked cannot repeat an interrupted request. So the first search is necessary, and the
-        # event is recorded before this search, which can fail.
-        await self._end_grants(caller, key_id)
-
-    async def _end_grants(self, caller: Principal, key_id: str) -> None:
-        if self._grants is not None:
-            await self._grants.end_grants_of_credential(key_id, caller.member_id, caller.describe_credential())
+        await self._revoker.revoke_key(caller, key)
 
     async def get_effective_rights(self, key: ApiKey) -> list[AccessRight]:
         """Return the rights that an API key currently grants, sorted: the key's rights that its principal still has."""

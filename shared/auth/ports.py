@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final, Protocol
 
+from shared.auth.access_events import AccessEvent
 from shared.auth.rights import AccessRight
 from shared.auth.telemetry_binding import TelemetryBinding
 from shared.auth.token_ids import read_issue_time
@@ -179,7 +180,7 @@ class Credentials:
 
 
 class CredentialStore(Protocol):
-    """Storage of API keys, issued tokens and revocations."""
+    """Storage of API keys, issued tokens, revocations, and the pending audit events of revocations."""
 
     async def read_version(self) -> int:
         """Read the version number of the credentials, which grows with each new key and each revocation.
@@ -215,10 +216,20 @@ class CredentialStore(Protocol):
         """
         ...
 
-    async def revoke_key(self, key_id: str, at: datetime) -> None:
+    async def revoke_key(self, key_id: str, at: datetime, event: AccessEvent | None = None) -> AccessEvent | None:
         """Revoke a key and every token that descends from it; earlier revocations are not changed.
 
         A token of this key that another process adds at the same time is revoked, or :meth:`add_token` rejects it.
+
+        Args:
+            key_id: id of the key.
+            at: time of the revocation.
+            event: audit event, which is stored as a pending event in the same write as the revocation of the key; a
+                stored pending event with the same append id is not changed. None to store no event.
+
+        Returns:
+            The pending event with the append id of ``event``, which an earlier call possibly stored; ``event`` if the
+            stored event is damaged; None without ``event``.
         """
         ...
 
@@ -238,8 +249,19 @@ class CredentialStore(Protocol):
         """Return the record of an issued token; None if no token has this id or the token has expired."""
         ...
 
-    async def revoke_token(self, token_id: str, at: datetime) -> None:
+    async def revoke_token(self, token_id: str, at: datetime, event: AccessEvent | None = None) -> AccessEvent | None:
         """Revoke an issued token and every token that descends from it, as :meth:`revoke_key` does for a key."""
+        ...
+
+    async def list_pending_events(self) -> Sequence[AccessEvent]:
+        """Return the audit events of revocations that are possibly not yet in their chain, oldest first.
+
+        Damaged events are logged and omitted.
+        """
+        ...
+
+    async def delete_pending_event(self, append_id: str) -> None:
+        """Delete a pending event after it was appended; an unknown id is ignored."""
         ...
 
 

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from shared.auth.audit import AccessAudit
     from shared.auth.authenticator import Authenticator
     from shared.auth.credential_lineage import CredentialLineage
+    from shared.auth.credential_revocation import CredentialRevoker
     from shared.auth.entra import EntraTokens
     from shared.auth.issuer import TokenIssuer
     from shared.auth.key_service import ApiKeys
@@ -77,10 +78,9 @@ class AccessServices:
         return TokenIssuer(
             self.directory,
             self.credential_store,
-            self.credentials,
             self._token_codec,
             self.access_audit,
-            grants=self.grant_ender,
+            self.revoker,
             runtime=self._backends.runtime,
         )
 
@@ -107,8 +107,21 @@ class AccessServices:
             self.credential_store,
             self.credentials,
             self.access_audit,
-            grants=self.grant_ender,
+            self.revoker,
             older_keys=self._older_key_creators,
+            runtime=self._backends.runtime,
+        )
+
+    @cached_property
+    def revoker(self) -> "CredentialRevoker":
+        """Service that revokes API keys and tokens, and appends the audit events of revocations."""
+        from shared.auth.credential_revocation import CredentialRevoker
+
+        return CredentialRevoker(
+            self.credential_store,
+            self.credentials,
+            self.access_audit,
+            grants=self.grant_ender,
             runtime=self._backends.runtime,
         )
 

@@ -80,7 +80,7 @@ class BackgroundServices:
             yield BackgroundJob("simulators", Schedule(configured.simulator_schedule), self._send_simulated_telemetry)
         if configured.web_pubsub_endpoint:
             yield BackgroundJob("live-streams", Schedule(configured.live_schedule), self._close_expired_streams)
-        yield BackgroundJob("oauth-grants", Schedule(SCHEDULE), self._end_orphaned_grants)
+        yield BackgroundJob("oauth-grants", Schedule(SCHEDULE), self._end_grants_and_record_revocations)
         yield BackgroundJob("checkpoints", Schedule(configured.checkpoint_schedule), self._sign_checkpoints)
         yield BackgroundJob("alerts", Schedule(configured.alert_schedule), self._evaluate_alert_rules)
         overview = Schedule(configured.audit_overview_schedule)
@@ -109,9 +109,15 @@ class BackgroundServices:
         """Close live streams whose token is no longer valid."""
         await self._live_stream.service.close_unauthorised_streams()
 
-    async def _end_orphaned_grants(self) -> None:
-        """Finish the interrupted endings of OAuth grants; end the grants of disabled members and removed clients."""
-        await self._access.grant_ender.complete_ends_and_end_orphaned_grants()
+    async def _end_grants_and_record_revocations(self) -> None:
+        """Append pending events of revocations, complete interrupted ends of OAuth grants, and end orphaned grants.
+
+        Orphaned grants are those of disabled members and removed clients.
+        """
+        try:
+            await self._access.revoker.append_pending_events()
+        finally:
+            await self._access.grant_ender.complete_ends_and_end_orphaned_grants()
 
     async def _sign_checkpoints(self) -> None:
         """Sign a checkpoint of every audit chain that has new records."""

@@ -10,6 +10,7 @@ from typing import Protocol
 
 import pytest
 
+from shared.auth.access_events import AccessEvent
 from shared.auth.ports import ApiKey, CredentialStore, IssuedToken
 from shared.auth.rights import AccessRight
 from shared.auth.telemetry_binding import TelemetryBinding
@@ -25,6 +26,11 @@ HOUR = timedelta(hours=1)
 AT = now()
 RIGHTS = frozenset({AccessRight.CATALOG_READ, AccessRight.KEYS_MANAGE})
 KEY = ApiKey("AAAAAAAA", b"\x00salt\xff", b"digest", "admin@x", "Ö", RIGHTS, AT, AT + HOUR)
+
+
+EVENT = AccessEvent(
+    "key-revoked-AAAAAAAA", "ann", "ApiKey.Revoked", "ApiKey", KEY.key_id, {"principal": "ö"}, {"madeWith": None}
+)
 
 
 class Opener(Protocol):
@@ -232,14 +238,15 @@ async def test_no_key_is_added_after_a_simultaneous_revocation(open_store: Opene
 
 
 async def test_more_tokens_than_a_batch_can_hold_are_all_revoked(store: CredentialStore) -> None:
-    """If a key has more tokens than one batch can hold, all of them are revoked."""
+    """If a key has more tokens than one batch can hold, all of them are revoked, and one event is pending."""
     await store.add_key(KEY)
     for first in range(0, 120, 20):
         await asyncio.gather(
             *(store.add_token(build_token(f"t{number}", KEY.key_id)) for number in range(first, first + 20))
         )
-    await store.revoke_key(KEY.key_id, AT)
+    assert await store.revoke_key(KEY.key_id, AT, EVENT) == EVENT
     assert len(await list_revoked_tokens(store)) == 120
+    assert await store.list_pending_events() == [EVENT]
 
 
 async def test_the_store_returns_tokens_until_they_expire(open_store: Opener) -> None:
@@ -280,3 +287,76 @@ async def test_concurrent_changes_of_credentials_are_all_stored(open_store: Open
     loaded = await stores[0].load()
     assert [key.revoked_at for key in loaded.keys.values()] == [AT] * 9
     assert loaded.version >= before + 18
+
+
+@pytest.mark.parametrize("kind", ["key", "token", "unknown"])
+async def test_a_revocation_stores_its_pending_event(open_store: Opener, kind: str) -> None:
+    """The event of a revocation is pending in all processes until it is deleted; a second deletion changes nothing."""
+    store = open_store()
+    await store.add_key(KEY)
+    await store.add_token(build_token("token"))
+    revoke = store.revoke_key if kind == "key" else store.revoke_token
+    revoked = {"key": KEY.key_id, "token": "token", "unknown": "?"}[kind]
+    assert await revoke(revoked, AT, EVENT) == EVENT
+    assert await open_store().list_pending_events() == [EVENT]
+    for _ in range(2):
+        await store.delete_pending_event(EVENT.append_id)
+    assert await open_store().list_pending_events() == []
+
+
+async def test_a_revocation_without_an_event_leaves_none_pending(store: CredentialStore) -> None:
+    """Without an event, a revocation stores no pending event and returns None."""
+    await store.add_key(KEY)
+    assert await store.revoke_key(KEY.key_id, AT) is None
+    assert await store.revoke_token("unknown", AT) is None
+    assert await store.list_pending_events() == []
+
+
+async def test_a_repeated_revocation_does_not_change_the_pending_event(open_store: Opener) -> None:
+    """A second revocation, also in another process, returns the pending event of the first."""
+    store = open_store()
+    await store.add_key(KEY)
+    await store.revoke_key(KEY.key_id, AT, EVENT)
+    assert await open_store().revoke_key(KEY.key_id, AT + HOUR, replace(EVENT, actor="bob")) == EVENT
+    assert await store.list_pending_events() == [EVENT]
+
+
+async def test_simultaneous_revocations_store_one_pending_event(open_store: Opener) -> None:
+    """If several processes revoke a key at the same time, all get the one event that is stored."""
+    stores = [open_store() for _ in range(3)]
+    await stores[0].add_key(KEY)
+    revocations = (
+        each.revoke_key(KEY.key_id, AT, replace(EVENT, actor=f"member{number}")) for number, each in enumerate(stores)
+    )
+    returned = await asyncio.gather(*revocations)
+    assert [returned[0]] * 3 == returned == [*await stores[0].list_pending_events()] * 3
+
+
+async def test_pending_events_are_listed_oldest_first(store: CredentialStore) -> None:
+    """Pending events are listed in the order of their revocations; a deleted event leaves the others."""
+    events = [replace(EVENT, append_id=f"token-revoked-{name}", entity_id=name) for name in ("c", "a", "b")]
+    for number, event in enumerate(events):
+        await store.revoke_token(event.entity_id, AT + number * HOUR, event)
+    assert await store.list_pending_events() == events
+    await store.delete_pending_event(events[1].append_id)
+    assert await store.list_pending_events() == [events[0], events[2]]
+
+
+class DamagedEvent(AccessEvent):
+    """Event whose stored form is damaged."""
+
+    def to_text(self) -> str:
+        """Return a text that is not an event."""
+        return "{"
+
+
+async def test_a_damaged_pending_event_does_not_hide_others(store: CredentialStore) -> None:
+    """A damaged pending event is omitted, and a repeated revocation returns its own event instead."""
+    damaged = DamagedEvent("token-revoked-x", "ann", "Token.Revoked", "Token", "x")
+    await store.revoke_token("x", AT, damaged)
+    await store.revoke_key(KEY.key_id, AT, EVENT)
+    assert await store.list_pending_events() == [EVENT]
+    repeated = replace(EVENT, append_id=damaged.append_id)
+    assert await store.revoke_token("x", AT, repeated) == repeated
+    await store.delete_pending_event(damaged.append_id)
+    assert await store.list_pending_events() == [EVENT]

@@ -1,7 +1,8 @@
 """API keys, issued tokens and OAuth grants (rights that a member delegated to an OAuth client) in Cosmos DB.
 
-One logical partition contains the version, all keys and all revocations. Each change is a transactional batch that also
-replaces the version under If-Match. Each issued token is an item in a separate partition. A revocation is another item,
+One logical partition contains the version, all keys, all revocations and the pending audit events of revocations. Each
+change is a transactional batch that also replaces the version under If-Match. The batch that revokes a credential also
+stores its event. Each issued token is an item in a separate partition. A revocation is another item,
 in the common partition. Both are deleted some time after the token has expired (``RETENTION_AFTER_EXPIRY``). Each grant
 is one item in a separate partition, which expires with the grant.
 
@@ -17,11 +18,12 @@ A key is stored in one batch with the version; if a revocation changes the versi
 
 import base64
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from itertools import batched
 from typing import Any, Final
 
+from shared.auth.access_events import AccessEvent, parse_stored_event
 from shared.auth.ports import RETENTION_AFTER_EXPIRY, ApiKey, Credentials, IssuedToken
 from shared.auth.principals import build_revoked_credential_error
 from shared.auth.rights import AccessRight
@@ -37,8 +39,9 @@ SCOPE: Final = "credentials"
 VERSION: Final = "version"
 ATTEMPTS: Final = 20
 _TOKEN: Final = "token"  # noqa: S105  an item's id
-_KEY, _REVOKED = "key-", "revoked-"
+_KEY, _REVOKED, _EVENT = "key-", "revoked-", "event-"
 _ALL: Final = "SELECT * FROM c WHERE c.scope = @scope"
+_PENDING: Final = "SELECT * FROM c WHERE c.scope = @scope AND c.isPending = true"
 _PER_QUERY: Final = 50
 
 
@@ -94,8 +97,8 @@ class CosmosCredentialStore:
         key = await self._items.read(f"{_KEY}{credential_id}", SCOPE)
         return key is not None and key["revokedAt"] is not None
 
-    async def revoke_key(self, key_id: str, at: datetime) -> None:
-        await self._revoke_with_descendants(f"{_KEY}{key_id}", key_id, [], at)
+    async def revoke_key(self, key_id: str, at: datetime, event: AccessEvent | None = None) -> AccessEvent | None:
+        return await self._revoke_with_descendants(f"{_KEY}{key_id}", key_id, [], at, event)
 
     async def store_last_use(self, key_id: str, at: datetime) -> None:
         await self._items.commit_and_report_uncertainty(
@@ -115,18 +118,26 @@ class CosmosCredentialStore:
         token = None if item is None else _token_from_item(item)
         return token if token is not None and token.expires_at >= self._runtime.now() else None
 
-    async def revoke_token(self, token_id: str, at: datetime) -> None:
+    async def revoke_token(self, token_id: str, at: datetime, event: AccessEvent | None = None) -> AccessEvent | None:
         item = await self._items.read(_TOKEN, _build_token_partition_key(token_id))
         own = [] if item is None else [_token_from_item(item)]
-        await self._revoke_with_descendants("", token_id, own, at)
+        return await self._revoke_with_descendants("", token_id, own, at, event)
+
+    async def list_pending_events(self) -> Sequence[AccessEvent]:
+        items = await self._items.query_items(_PENDING, SCOPE, scope=SCOPE)
+        items.sort(key=lambda item: (str(item.get("storedAt")), str(item["id"])))
+        return [event for item in items if (event := parse_stored_event(item.get("event"))) is not None]
+
+    async def delete_pending_event(self, append_id: str) -> None:
+        await self._items.delete(f"{_EVENT}{append_id}", SCOPE)
 
     async def _require_not_revoked(self, parent: str) -> None:
         if parent and await self.is_revoked(parent):
             raise build_revoked_credential_error()
 
     async def _revoke_with_descendants(
-        self, key: str, credential_id: str, own: Sequence[IssuedToken], at: datetime
-    ) -> None:
+        self, key: str, credential_id: str, own: Sequence[IssuedToken], at: datetime, event: AccessEvent | None
+    ) -> AccessEvent | None:
         """Revoke a credential and its descendants, until a search after the last revocation finds no new descendant.
 
         Args:
@@ -134,18 +145,24 @@ class CosmosCredentialStore:
             credential_id: id of the API key or token, whose descendants are revoked.
             own: the token to revoke; empty to revoke an API key, or if the token is not stored.
             at: time of the revocation.
+            event: audit event of the revocation; None to store no event.
+
+        Returns:
+            The pending event, as for :meth:`CredentialStore.revoke_key`.
 
         Raises:
             WorkspaceError: UNAVAILABLE if new descendants were added during each of the searches; those that were found
                 are revoked.
         """
         revoked: set[str] | None = None
+        pending: AccessEvent | None = None
         for _ in range(ATTEMPTS):
             tokens = [*own, *await self._find_descendant_tokens([credential_id])]
             found = {token.token_id for token in tokens}
             if revoked is not None and found <= revoked:
-                return
-            await self._revoke_key_and_tokens(key, tokens, at)
+                return pending
+            stored = await self._revoke_key_and_tokens(key, tokens, at, event if revoked is None else None)
+            pending = pending or stored
             revoked = found
         raise self._items.build_unavailable_error()
 
@@ -165,15 +182,21 @@ class CosmosCredentialStore:
         since = self._runtime.now() - RETENTION_AFTER_EXPIRY
         return [token for token in found.values() if token.expires_at >= since]
 
-    async def _revoke_key_and_tokens(self, key: str, tokens: Sequence[IssuedToken], at: datetime) -> None:
+    async def _revoke_key_and_tokens(
+        self, key: str, tokens: Sequence[IssuedToken], at: datetime, event: AccessEvent | None
+    ) -> AccessEvent | None:
         """Revoke a key and tokens in batches; each batch also increases the version of the credentials.
 
-        Earlier revocations stay unchanged. ``key`` is the id of the API key's item; empty to revoke only tokens.
+        Earlier revocations stay unchanged. ``key`` is the id of the API key's item; empty to revoke only tokens. The
+        event is stored with the key, or else with the first token. Return the pending event, which an earlier call
+        possibly stored.
         """
         for _ in range(ATTEMPTS):
             version = await self._items.read(VERSION, SCOPE)
             stored = {item["id"]: item for item in await self._items.query_items(_ALL, SCOPE, scope=SCOPE)}
             changes: list[Operation] = []
+            if event is not None and f"{_EVENT}{event.append_id}" not in stored:
+                changes.append(("create", (_event_to_item(event, at),), {}))
             if key in stored and stored[key]["revokedAt"] is None:
                 changes.append(_build_property_patch(key, "/revokedAt", format_rfc3339(at)))
             revocations = [_build_revocation_item(token, at) for token in tokens]
@@ -183,7 +206,7 @@ class CosmosCredentialStore:
                 if version is None:
                     break
             else:
-                return
+                return event and _find_pending_event(stored, event)
         raise self._items.build_unavailable_error()
 
 
@@ -248,6 +271,17 @@ def _token_to_item(token: IssuedToken, at: datetime) -> Item:
 def _build_revocation_item(token: IssuedToken, at: datetime) -> Item:
     place = {"id": f"{_REVOKED}{token.token_id}", "scope": SCOPE, "ttl": _compute_time_to_live(token, at)}
     return {**place, "expiresAt": format_rfc3339(token.expires_at), "revokedAt": format_rfc3339(at)}
+
+
+def _event_to_item(event: AccessEvent, at: datetime) -> Item:
+    place = {"id": f"{_EVENT}{event.append_id}", "scope": SCOPE, "isPending": True}
+    return {**place, "storedAt": format_rfc3339(at), "event": event.to_text()}
+
+
+def _find_pending_event(stored: Mapping[str, Item], event: AccessEvent) -> AccessEvent:
+    """Return the stored pending event with the append id of an event; the event itself if none is stored undamaged."""
+    item = stored.get(f"{_EVENT}{event.append_id}")
+    return event if item is None else parse_stored_event(item.get("event")) or event
 
 
 def _compute_time_to_live(token: IssuedToken, at: datetime) -> int:

@@ -1,8 +1,9 @@
-"""API keys and issued tokens in SQLite.
+"""API keys, issued tokens and the pending audit events of revocations in SQLite.
 
 A write transaction adds a token or key only if its parent is not revoked, and a write transaction revokes a credential
 with its descendants. SQLite runs write transactions one after the other. If the addition is first, the revocation finds
-the new token; if the revocation is first, the addition is rejected.
+the new token; if the revocation is first, the addition is rejected. The transaction of a revocation also stores its
+audit event.
 """
 
 import json
@@ -13,6 +14,7 @@ from datetime import datetime
 from functools import partial
 from typing import Any
 
+from shared.auth.access_events import AccessEvent, parse_stored_event
 from shared.auth.ports import RETENTION_AFTER_EXPIRY, ApiKey, Credentials, IssuedToken
 from shared.auth.principals import build_revoked_credential_error
 from shared.auth.rights import AccessRight
@@ -32,6 +34,9 @@ CREATE TABLE IF NOT EXISTS issued_tokens (
 ) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS api_key_creators (key_id TEXT PRIMARY KEY, creators TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS api_key_bindings (key_id TEXT PRIMARY KEY, binding TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS pending_access_events (
+  position INTEGER PRIMARY KEY AUTOINCREMENT, append_id TEXT NOT NULL UNIQUE, event TEXT NOT NULL
+);
 CREATE INDEX IF NOT EXISTS issued_tokens_by_parent ON issued_tokens (parent);
 CREATE INDEX IF NOT EXISTS issued_tokens_by_expiry ON issued_tokens (expires_at);
 """
@@ -93,10 +98,10 @@ class SqliteCredentialStore:
         with _convert_errors():
             return await self._database.read(lambda connection: _is_revoked(connection, credential_id))
 
-    async def revoke_key(self, key_id: str, at: datetime) -> None:
+    async def revoke_key(self, key_id: str, at: datetime, event: AccessEvent | None = None) -> AccessEvent | None:
         sql = "UPDATE api_keys SET revoked_at = ? WHERE key_id = ? AND revoked_at IS NULL"
-        await self._execute_in_transaction(
-            (sql, (format_rfc3339(at), key_id)), (_REVOKE_TOKENS, (key_id, format_rfc3339(at)))
+        return await self._revoke(
+            event, (sql, (format_rfc3339(at), key_id)), (_REVOKE_TOKENS, (key_id, format_rfc3339(at)))
         )
 
     async def store_last_use(self, key_id: str, at: datetime) -> None:
@@ -122,16 +127,32 @@ class SqliteCredentialStore:
             row = await self._database.read(lambda connection: connection.execute(sql, arguments).fetchone())
         return None if row is None else IssuedToken(token_id, row[0], parse_rfc3339(row[1]), row[2])
 
-    async def revoke_token(self, token_id: str, at: datetime) -> None:
-        await self._execute_in_transaction((_REVOKE_TOKENS, (token_id, format_rfc3339(at))))
+    async def revoke_token(self, token_id: str, at: datetime, event: AccessEvent | None = None) -> AccessEvent | None:
+        return await self._revoke(event, (_REVOKE_TOKENS, (token_id, format_rfc3339(at))))
+
+    async def list_pending_events(self) -> Sequence[AccessEvent]:
+        # As bytes, because a text that is not UTF-8 would make the whole query fail.
+        sql = "SELECT CAST(event AS BLOB) FROM pending_access_events ORDER BY position"
+        with _convert_errors():
+            rows = await self._database.read(lambda connection: connection.execute(sql).fetchall())
+        return [event for (stored,) in rows if (event := parse_stored_event(stored)) is not None]
+
+    async def delete_pending_event(self, append_id: str) -> None:
+        sql = "DELETE FROM pending_access_events WHERE append_id = ?"
+        with _convert_errors():
+            await self._database.write(lambda connection: connection.execute(sql, (append_id,)))
 
     def _compute_earliest_retained_expiry(self) -> datetime:
         """Return the earliest expiry of the tokens that are still retained."""
         return self._database.runtime.now() - RETENTION_AFTER_EXPIRY
 
-    async def _execute_in_transaction(self, *statements: _Statement) -> None:
+    async def _revoke(self, event: AccessEvent | None, *statements: _Statement) -> AccessEvent | None:
+        def revoke(connection: sqlite3.Connection) -> AccessEvent | None:
+            _execute_and_increment_version(connection, statements)
+            return None if event is None else _add_pending_event(connection, event)
+
         with _convert_errors():
-            await self._database.write(lambda connection: _execute_and_increment_version(connection, statements))
+            return await self._database.write(revoke)
 
 
 def _is_revoked(connection: sqlite3.Connection, credential_id: str) -> bool:
@@ -147,6 +168,14 @@ def _execute_and_increment_version(connection: sqlite3.Connection, statements: S
     for sql, arguments in statements:
         connection.execute(sql, arguments)
     connection.execute("UPDATE credential_version SET version = version + 1")
+
+
+def _add_pending_event(connection: sqlite3.Connection, event: AccessEvent) -> AccessEvent:
+    """Store a pending event unless one with its append id is stored; return the stored event."""
+    sql = "INSERT OR IGNORE INTO pending_access_events (append_id, event) VALUES (?,?)"
+    connection.execute(sql, (event.append_id, event.to_text()))
+    sql = "SELECT CAST(event AS BLOB) FROM pending_access_events WHERE append_id = ?"
+    return parse_stored_event(connection.execute(sql, (event.append_id,)).fetchone()[0]) or event
 
 
 def _build_statements_to_store_key(key: ApiKey) -> Sequence[_Statement]:

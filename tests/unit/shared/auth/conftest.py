@@ -10,6 +10,7 @@ import pytest
 
 from shared.auth.audit import AccessAudit
 from shared.auth.authenticator import Authenticator
+from shared.auth.credential_revocation import CredentialRevoker
 from shared.auth.issuer import TokenIssuer
 from shared.auth.key_service import ApiKeys
 from shared.auth.ports import Credentials, Team
@@ -67,8 +68,9 @@ class Workspace:
         self.credentials = credentials = VersionedCache(self.store.read_version, load, max_age=3600, max_stale=3600)
         self.audit = audit = AccessAudit(self, self)
         self.codec = TokenCodec(self.key, "issuer", "audience")
-        self.issuer = TokenIssuer(self, self.store, credentials, self.codec, audit)
-        self.api_keys = ApiKeys(self, self.store, credentials, audit)
+        self.revoker = CredentialRevoker(self.store, credentials, audit)
+        self.issuer = TokenIssuer(self, self.store, self.codec, audit, self.revoker)
+        self.api_keys = ApiKeys(self, self.store, credentials, audit, self.revoker)
         self.authenticator = Authenticator(self, credentials, self.store, self.codec, None)
 
     async def get_team(self) -> Team:

@@ -128,6 +128,11 @@ async def test_the_creator_of_an_older_key_counts_for_keys_created_with_it(auth_
     )
     assert await CredentialLineage(auth_workspace.store, older_keys=older_keys).find_key_creators(caller) == {ADMIN.id}
     api_keys = ApiKeys(
-        auth_workspace, auth_workspace.store, auth_workspace.credentials, auth_workspace.audit, older_keys=older_keys
+        auth_workspace,
+        auth_workspace.store,
+        auth_workspace.credentials,
+        auth_workspace.audit,
+        auth_workspace.revoker,
+        older_keys=older_keys,
     )
     assert (await api_keys.create(caller, "k")).key.creators == (ADMIN.id,)

@@ -10,6 +10,7 @@ import pytest
 from shared.auth.audit import AccessAudit
 from shared.auth.authenticator import Authenticator
 from shared.auth.credential_lineage import CredentialLineage
+from shared.auth.credential_revocation import CredentialRevoker
 from shared.auth.issuer import TokenIssuer
 from shared.auth.key_service import ApiKeys
 from shared.auth.ports import CredentialCutoff, Credentials, Team
@@ -90,9 +91,9 @@ class Server:
         codec = TokenCodec(self.key, "issuer", "audience", runtime=runtime)
         stores = (self.store, self.credential_store, credentials)
         self.ender = GrantEnder(*stores, self, audit, self.list_clients, runtime=runtime)
-        shared = (self, self.credential_store, credentials)
-        self.issuer = TokenIssuer(*shared, codec, audit, grants=self.ender, runtime=runtime)
-        self.api_keys = ApiKeys(*shared, audit, grants=self.ender, runtime=runtime)
+        revoker = CredentialRevoker(self.credential_store, credentials, audit, grants=self.ender, runtime=runtime)
+        self.issuer = TokenIssuer(self, self.credential_store, codec, audit, revoker, runtime=runtime)
+        self.api_keys = ApiKeys(self, self.credential_store, credentials, audit, revoker, runtime=runtime)
         self.lineage = CredentialLineage(self.credential_store, self.ender.find_consent_credential)
         self.authorization = AuthorizationService(OneClient(), self.store, self.lineage, audit, runtime=runtime)  # type: ignore[arg-type]  # only two of its methods
         self.grants = GrantService(

@@ -6,6 +6,7 @@ from decimal import Decimal
 
 import pytest
 
+from shared.auth.access_events import AccessEvent
 from shared.auth.ports import IssuedToken
 from shared.errors import WorkspaceError
 from shared.oauth.grants import EndReason, Grant
@@ -82,10 +83,10 @@ async def test_a_consent_that_is_stored_during_the_revocation_ends(
     codes: list[Parameters] = []
     revoke_key, revoke_token = oauth_server.credential_store.revoke_key, oauth_server.credential_store.revoke_token
 
-    async def consent_and_revoke(credential_id: str, at: datetime) -> None:
+    async def consent_and_revoke(credential_id: str, at: datetime, event: AccessEvent | None = None) -> object:
         if credential_id in (issued.key.key_id, "token"):
             codes.append(await oauth_server.consent_as_member("token"))
-        await (revoke_key if credential_id == issued.key.key_id else revoke_token)(credential_id, at)
+        return await (revoke_key if credential_id == issued.key.key_id else revoke_token)(credential_id, at, event)
 
     monkeypatch.setattr(oauth_server.credential_store, "revoke_key", consent_and_revoke)
     monkeypatch.setattr(oauth_server.credential_store, "revoke_token", consent_and_revoke)

@@ -5,6 +5,7 @@ from datetime import datetime, timedelta
 
 import pytest
 
+from shared.auth.access_events import AccessEvent
 from shared.auth.ports import IssuedToken
 from shared.backends.azure.cosmos_credentials import ATTEMPTS, CosmosCredentialStore
 from shared.errors import Kind, WorkspaceError
@@ -17,10 +18,12 @@ class StoreWithBusyClient(CosmosCredentialStore):
 
     turns = 0
 
-    async def _revoke_key_and_tokens(self, key: str, tokens: Sequence[IssuedToken], at: datetime) -> None:
+    async def _revoke_key_and_tokens(
+        self, key: str, tokens: Sequence[IssuedToken], at: datetime, event: AccessEvent | None
+    ) -> AccessEvent | None:
         await self.add_token(build_token(self.turns + 1, f"token{self.turns}"))
         self.turns += 1
-        await super()._revoke_key_and_tokens(key, tokens, at)
+        return await super()._revoke_key_and_tokens(key, tokens, at, event)
 
 
 def build_token(number: int, parent: str = "") -> IssuedToken:

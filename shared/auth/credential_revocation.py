@@ -1,0 +1,129 @@
+"""Revocation of API keys and tokens; each revocation has an audit event.
+
+A revocation and its event are stored in one write. Then the event is appended to the audit chain, and removed from the
+pending events. If the append fails or the process stops before it, a background job appends the event.
+"""
+
+from collections.abc import Awaitable, Callable
+from datetime import datetime
+from typing import Final
+
+from shared.auth.access_events import AccessEvent
+from shared.auth.audit import AccessAudit
+from shared.auth.ports import ApiKey, Credentials, CredentialStore, DelegatedGrants
+from shared.auth.principals import Principal
+from shared.errors import Kind, WorkspaceError
+from shared.observability import logs
+from shared.runtime import SYSTEM_RUNTIME, Runtime
+from shared.timestamps import format_rfc3339
+from shared.versioned_cache import VersionedCache
+
+_LOG = logs.get_logger("auth")
+_APPEND_IDS: Final = {"ApiKey": "key-revoked-", "Token": "token-revoked-"}
+
+type _Store = Callable[[str, datetime, AccessEvent | None], Awaitable[AccessEvent | None]]
+"""Method of the credential store that revokes an API key or a token."""
+
+
+class CredentialRevoker:
+    """Revokes API keys and tokens, and appends the audit events of revocations.
+
+    Args:
+        store: storage of the credentials and of the pending events.
+        credentials: cached credentials of this process.
+        audit: records the audit events.
+        grants: OAuth grants, which end with the credential of the consent; None if there are no grants.
+        runtime: clock.
+    """
+
+    def __init__(
+        self,
+        store: CredentialStore,
+        credentials: VersionedCache[Credentials],
+        audit: AccessAudit,
+        *,
+        grants: DelegatedGrants | None = None,
+        runtime: Runtime = SYSTEM_RUNTIME,
+    ) -> None:
+        self._store = store
+        self._credentials = credentials
+        self._audit = audit
+        self._grants = grants
+        self._runtime = runtime
+
+    async def revoke_key(self, caller: Principal, key: ApiKey) -> None:
+        """Revoke an API key and every token that descends from it.
+
+        If the key was revoked before and its event is pending, this appends the pending event, which names the caller
+        of the first revocation.
+
+        Raises:
+            WorkspaceError: UNAVAILABLE; the key is possibly revoked, and its event is recorded later then.
+        """
+        at = key.revoked_at or self._runtime.now()
+        await self._revoke(caller, "ApiKey", key.key_id, key.principal, at, self._store.revoke_key)
+
+    async def revoke_token(self, caller: Principal, token_id: str, principal: str) -> None:
+        """Revoke a token of the member ``principal``, and every token that descends from it.
+
+        A token that was revoked before is treated as in :meth:`revoke_key`.
+
+        Raises:
+            WorkspaceError: UNAVAILABLE; the token is possibly revoked, and its event is recorded later then.
+        """
+        await self._revoke(caller, "Token", token_id, principal, self._runtime.now(), self._store.revoke_token)
+
+    async def append_pending_events(self) -> None:
+        """Append the events of revocations that are still pending, oldest first.
+
+        An event that the chain rejects stays pending and does not block the other events.
+
+        Raises:
+            WorkspaceError: UNAVAILABLE; the remaining events stay pending.
+        """
+        pending = await self._store.list_pending_events()
+        if not pending or not await self._audit.is_audited(pending[0].action):
+            return
+        for event in pending:
+            try:
+                await self._append_pending_event(event)
+            except (WorkspaceError, ValueError) as error:
+                if isinstance(error, WorkspaceError) and error.kind is Kind.UNAVAILABLE:
+                    raise
+                _LOG.error(
+                    "the audit chain rejects a pending event: %s", error, extra=logs.fields(event=event.append_id)
+                )
+
+    async def _revoke(
+        self, caller: Principal, entity_type: str, credential_id: str, principal: str, at: datetime, store: _Store
+    ) -> None:
+        action = f"{entity_type}.Revoked"
+        event = AccessEvent(
+            # The append id contains the credential's id, so that the event is recorded once, also if the request and
+            # the background job append it at the same time.
+            *(f"{_APPEND_IDS[entity_type]}{credential_id}", caller.member_id, action, entity_type, credential_id),
+            before={"principal": principal},
+            after={"madeWith": caller.describe_credential(), "revokedAt": format_rfc3339(at)},
+        )
+        await self._end_grants(caller, credential_id)
+        is_audited = await self._audit.is_audited(action)
+        pending = await store(credential_id, at, event if is_audited else None)
+        self._credentials.invalidate()
+        if pending is not None:
+            await self._append_pending_event(pending)
+        # Again, because a consent may have been stored before the credential was revoked, but after the first search. A
+        # caller whose credential is revoked cannot repeat an interrupted request. So the first search is necessary, and
+        # the event is recorded before this search, which can fail.
+        await self._end_grants(caller, credential_id)
+
+    async def _append_pending_event(self, event: AccessEvent) -> None:
+        await self._audit.append(event)
+        try:
+            await self._store.delete_pending_event(event.append_id)
+        except WorkspaceError as error:
+            # The event is recorded; the background job appends it again, which adds nothing, and deletes it.
+            _LOG.warning("a recorded event stays pending: %s", error, extra=logs.fields(event=event.append_id))
+
+    async def _end_grants(self, caller: Principal, credential_id: str) -> None:
+        if self._grants is not None:
+            await self._grants.end_grants_of_credential(credential_id, caller.member_id, caller.describe_credential())

@@ -1,7 +1,8 @@
 """Revocation of API keys and tokens; each revocation has an audit event.
 
-A revocation and its event are stored in one write. Then the event is appended to the audit chain, and removed from the
-pending events. If the append fails or the process stops before it, a background job appends the event.
+A revocation and its pending event are stored in one write. Then the event is appended to the audit chain, the consents
+to OAuth clients that were given with the credential are ended, and the pending event is deleted. If a step fails or the
+process stops, a background job completes the steps.
 """
 
 from collections.abc import Awaitable, Callable
@@ -26,7 +27,7 @@ type _Store = Callable[[str, datetime, AccessEvent | None], Awaitable[AccessEven
 
 
 class CredentialRevoker:
-    """Revokes API keys and tokens, and appends the audit events of revocations.
+    """Revokes API keys and tokens, and completes interrupted revocations.
 
     Args:
         store: storage of the credentials and of the pending events.
@@ -73,8 +74,8 @@ class CredentialRevoker:
         """
         await self._revoke(caller, "Token", token_id, principal, self._runtime.now(), self._store.revoke_token)
 
-    async def append_pending_events(self) -> None:
-        """Append the events of revocations that are still pending, oldest first.
+    async def complete_pending_revocations(self) -> None:
+        """Complete the revocations whose event is still pending, oldest first, and append their events.
 
         An event that the chain rejects stays pending and does not block the other events.
 
@@ -86,7 +87,7 @@ class CredentialRevoker:
             return
         for event in pending:
             try:
-                await self._append_pending_event(event)
+                await self._complete_interrupted_revocation(event)
             except (WorkspaceError, ValueError) as error:
                 if isinstance(error, WorkspaceError) and error.kind is Kind.UNAVAILABLE:
                     raise
@@ -105,25 +106,34 @@ class CredentialRevoker:
             before={"principal": principal},
             after={"madeWith": caller.describe_credential(), "revokedAt": format_rfc3339(at)},
         )
-        await self._end_grants(caller, credential_id)
+        await self._end_grants(event)
         is_audited = await self._audit.is_audited(action)
         pending = await store(credential_id, at, event if is_audited else None)
         self._credentials.invalidate()
-        if pending is not None:
-            await self._append_pending_event(pending)
-        # Again, because a consent may have been stored before the credential was revoked, but after the first search. A
-        # caller whose credential is revoked cannot repeat an interrupted request. So the first search is necessary, and
-        # the event is recorded before this search, which can fail.
-        await self._end_grants(caller, credential_id)
+        if pending is None:
+            await self._end_grants(event)
+        else:
+            await self._record_and_end_grants(pending)
 
-    async def _append_pending_event(self, event: AccessEvent) -> None:
+    async def _complete_interrupted_revocation(self, event: AccessEvent) -> None:
+        # Cosmos DB revokes the tokens that descend from the credential in later writes than the credential.
+        revoke = self._store.revoke_key if event.entity_type == "ApiKey" else self._store.revoke_token
+        await revoke(event.entity_id, self._runtime.now())
+        self._credentials.invalidate()
+        await self._record_and_end_grants(event)
+
+    async def _record_and_end_grants(self, event: AccessEvent) -> None:
         await self._audit.append(event)
+        # Again, because a consent may have been stored before the credential was revoked, but after the first search.
+        # The event is recorded before this search, which can fail.
+        await self._end_grants(event)
         try:
             await self._store.delete_pending_event(event.append_id)
         except WorkspaceError as error:
             # The event is recorded; the background job appends it again, which adds nothing, and deletes it.
             _LOG.warning("a recorded event stays pending: %s", error, extra=logs.fields(event=event.append_id))
 
-    async def _end_grants(self, caller: Principal, credential_id: str) -> None:
+    async def _end_grants(self, event: AccessEvent) -> None:
         if self._grants is not None:
-            await self._grants.end_grants_of_credential(credential_id, caller.member_id, caller.describe_credential())
+            made_with = (event.after or {}).get("madeWith")
+            await self._grants.end_grants_of_credential(event.entity_id, event.actor, made_with)

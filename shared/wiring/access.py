@@ -114,7 +114,7 @@ class AccessServices:
 
     @cached_property
     def revoker(self) -> "CredentialRevoker":
-        """Service that revokes API keys and tokens, and appends the audit events of revocations."""
+        """Service that revokes API keys and tokens, and completes interrupted revocations."""
         from shared.auth.credential_revocation import CredentialRevoker
 
         return CredentialRevoker(

@@ -80,7 +80,7 @@ class BackgroundServices:
             yield BackgroundJob("simulators", Schedule(configured.simulator_schedule), self._send_simulated_telemetry)
         if configured.web_pubsub_endpoint:
             yield BackgroundJob("live-streams", Schedule(configured.live_schedule), self._close_expired_streams)
-        yield BackgroundJob("oauth-grants", Schedule(SCHEDULE), self._end_grants_and_record_revocations)
+        yield BackgroundJob("oauth-grants", Schedule(SCHEDULE), self._complete_revocations_and_end_grants)
         yield BackgroundJob("checkpoints", Schedule(configured.checkpoint_schedule), self._sign_checkpoints)
         yield BackgroundJob("alerts", Schedule(configured.alert_schedule), self._evaluate_alert_rules)
         overview = Schedule(configured.audit_overview_schedule)
@@ -109,13 +109,13 @@ class BackgroundServices:
         """Close live streams whose token is no longer valid."""
         await self._live_stream.service.close_unauthorised_streams()
 
-    async def _end_grants_and_record_revocations(self) -> None:
-        """Append pending events of revocations, complete interrupted ends of OAuth grants, and end orphaned grants.
+    async def _complete_revocations_and_end_grants(self) -> None:
+        """Complete interrupted revocations and interrupted ends of OAuth grants, and end orphaned grants.
 
         Orphaned grants are those of disabled members and removed clients.
         """
         try:
-            await self._access.revoker.append_pending_events()
+            await self._access.revoker.complete_pending_revocations()
         finally:
             await self._access.grant_ender.complete_ends_and_end_orphaned_grants()
 

@@ -147,6 +147,18 @@ def check_personal_sign_in(token: str) -> None:
     assert claims["iat"] - 1 <= claims["auth_time"] <= claims["iat"]
 
 
+def test_earlier_keys_can_be_revoked(upgraded_service: Service) -> None:
+    """The revocation of an API key of an earlier version is in force and recorded."""
+    admin = upgraded_service.create_client("admin@t")
+    own = upgraded_service.create_anonymous_client(upgraded_service.read_api_key("historian"))
+    [key] = own.get("/workspace/api/keys").json()["keys"]
+    assert own.delete(f"/workspace/api/keys/{key['keyId']}").status_code == 204
+    assert own.get("/workspace/api/keys").status_code == 401
+    query = {"target": "AccessControl", "actionType": "ApiKey.Revoked"}
+    [event] = admin.get(f"{EVENTS}/query", params=query).json()
+    assert (event["EntityID"], event["UserID"]) == (key["keyId"], "historian")
+
+
 def test_earlier_catalog_and_documents_are_served(upgraded_service: Service) -> None:
     """Queries and documents of an earlier version can be read and executed."""
     editor = upgraded_service.create_client("editor@t")
@@ -246,3 +258,13 @@ async def test_cosmos_items_of_an_earlier_version_are_usable(instance: tuple[Ins
     assert after.body["size"] == 13
     verdict = await app.request("POST", f"{EVENTS}/verify", tokens[ADMIN], {"ScopeKey": SCOPE})
     assert verdict.body["ChainValid"] is True
+    await check_earlier_key_can_be_revoked(app, tokens[ADMIN], keys[QUALITY])
+
+
+async def check_earlier_key_can_be_revoked(app: Instance, token: str, key: str) -> None:
+    """Check that an API key that an earlier version stored in Cosmos DB can be revoked, with one event."""
+    key_id = key.split("_")[1]
+    assert (await app.request("DELETE", f"/workspace/api/keys/{key_id}", token)).status == 204
+    assert (await app.request("GET", "/workspace/api/keys/whoami", key)).status == 401
+    query = f"{EVENTS}/query?target=AccessControl&actionType=ApiKey.Revoked"
+    assert [event["EntityID"] for event in (await app.request("GET", query, token)).body] == [key_id]

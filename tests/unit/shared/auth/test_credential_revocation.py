@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from shared.auth.ports import ApiKey
+from shared.auth.principals import CredentialKind
 from shared.auth.rights import Role
 from shared.errors import Kind, WorkspaceError
 from shared.provenance.ports import Target
@@ -70,10 +71,10 @@ async def test_the_event_of_an_interrupted_revocation_is_recorded_later(
     chain.errors[""] = UNAVAILABLE
     assert (await catch_error(revoke(ALICE, credential_id))).code == "PROVENANCE_UNAVAILABLE"
     assert await auth_workspace.store.is_revoked(credential_id)
-    assert (await catch_error(auth_workspace.revoker.append_pending_events())).code == "PROVENANCE_UNAVAILABLE"
+    assert (await catch_error(auth_workspace.revoker.complete_pending_revocations())).code == "PROVENANCE_UNAVAILABLE"
     del chain.errors[""]
-    await auth_workspace.revoker.append_pending_events()
-    await auth_workspace.revoker.append_pending_events()
+    await auth_workspace.revoker.complete_pending_revocations()
+    await auth_workspace.revoker.complete_pending_revocations()
     [event] = auth_workspace.trail
     assert (event["ActionType"], event["EntityID"]) == (f"{kind}.Revoked", credential_id)
     assert event["user"] == ALICE.member_id
@@ -87,7 +88,7 @@ async def test_the_event_states_the_time_of_the_revocation(auth_workspace: Works
     chain.errors[""] = UNAVAILABLE
     await catch_error(auth_workspace.api_keys.revoke(ALICE, key.key_id))
     chain.errors.clear()
-    await auth_workspace.revoker.append_pending_events()
+    await auth_workspace.revoker.complete_pending_revocations()
     revoked_at = await load_revocation_time(auth_workspace, key.key_id)
     [event] = auth_workspace.trail
     assert event["AfterState"] == {"madeWith": ALICE.describe_credential(), "revokedAt": revoked_at}
@@ -104,7 +105,7 @@ async def test_a_repeated_revocation_appends_the_pending_event_of_the_first(
     chain.errors.clear()
     await auth_workspace.api_keys.revoke(BOB, key.key_id)
     await auth_workspace.api_keys.revoke(BOB, key.key_id)
-    await auth_workspace.revoker.append_pending_events()
+    await auth_workspace.revoker.complete_pending_revocations()
     assert [event["user"] for event in auth_workspace.trail] == [ALICE.member_id]
     assert await auth_workspace.store.list_pending_events() == []
 
@@ -112,7 +113,7 @@ async def test_a_repeated_revocation_appends_the_pending_event_of_the_first(
 async def test_simultaneous_revocations_record_one_event(auth_workspace: Workspace) -> None:
     """Repeated requests and background jobs that run at the same time record one event."""
     key = await create_key(auth_workspace)
-    revoke, append = auth_workspace.api_keys.revoke, auth_workspace.revoker.append_pending_events
+    revoke, append = auth_workspace.api_keys.revoke, auth_workspace.revoker.complete_pending_revocations
     await asyncio.gather(*(revoke(caller, key.key_id) for caller in (ALICE, BOB, BOB)), append(), append())
     await append()
     assert [event["ActionType"] for event in auth_workspace.trail] == ["ApiKey.Revoked"]
@@ -128,6 +129,22 @@ async def test_a_revocation_by_an_earlier_version_is_recorded_when_it_is_repeate
     assert event["AfterState"]["revokedAt"] == format_rfc3339(key.created_at)
 
 
+async def test_tokens_that_an_interrupted_revocation_left_are_revoked(auth_workspace: Workspace, chain: Chain) -> None:
+    """The job revokes the tokens of a revoked key that the interrupted request did not revoke yet."""
+    issued = await auth_workspace.api_keys.issue_without_rights_check("test", EDITOR.id, "k")
+    caller = await auth_workspace.authenticator(f"Bearer {issued.api_key}", frozenset({CredentialKind.API_KEY}))
+    token = await auth_workspace.issuer.issue_token(caller, None, None)
+    chain.errors[""] = UNAVAILABLE
+    await catch_error(auth_workspace.api_keys.revoke(ALICE, issued.key.key_id))
+    await auth_workspace.store._database.write(
+        lambda connection: connection.execute("UPDATE issued_tokens SET revoked_at = NULL")
+    )
+    chain.errors.clear()
+    assert not await auth_workspace.store.is_revoked(token.token_id)
+    await auth_workspace.revoker.complete_pending_revocations()
+    assert await auth_workspace.store.is_revoked(token.token_id)
+
+
 async def test_an_event_that_the_chain_rejects_does_not_block_others(auth_workspace: Workspace, chain: Chain) -> None:
     """The job appends all events but those that the chain rejects, and keeps the rejected ones."""
     first, second = await create_key(auth_workspace), await create_key(auth_workspace)
@@ -136,7 +153,7 @@ async def test_an_event_that_the_chain_rejects_does_not_block_others(auth_worksp
         await catch_error(auth_workspace.api_keys.revoke(ALICE, key.key_id))
     del chain.errors[""]
     chain.errors[first.key_id] = REJECTED
-    await auth_workspace.revoker.append_pending_events()
+    await auth_workspace.revoker.complete_pending_revocations()
     assert [event["EntityID"] for event in auth_workspace.trail] == [second.key_id]
     assert [event.entity_id for event in await auth_workspace.store.list_pending_events()] == [first.key_id]
 
@@ -158,10 +175,10 @@ async def test_events_stay_pending_while_provenance_is_off(auth_workspace: Works
     await catch_error(auth_workspace.api_keys.revoke(ALICE, key.key_id))
     chain.errors.clear()
     audited, auth_workspace.team_now = auth_workspace.team_now, replace(auth_workspace.team_now, audited=False)
-    await auth_workspace.revoker.append_pending_events()
+    await auth_workspace.revoker.complete_pending_revocations()
     assert auth_workspace.trail == []
     auth_workspace.team_now = audited
-    await auth_workspace.revoker.append_pending_events()
+    await auth_workspace.revoker.complete_pending_revocations()
     assert [event["EntityID"] for event in auth_workspace.trail] == [key.key_id]
 
 
@@ -178,6 +195,6 @@ async def test_a_revocation_succeeds_although_its_recorded_event_stays_pending(
         patched.setattr(auth_workspace.store, "delete_pending_event", fail)
         await auth_workspace.api_keys.revoke(ALICE, key.key_id)
     assert len(await auth_workspace.store.list_pending_events()) == 1
-    await auth_workspace.revoker.append_pending_events()
+    await auth_workspace.revoker.complete_pending_revocations()
     assert await auth_workspace.store.list_pending_events() == []
     assert len(auth_workspace.trail) == 1

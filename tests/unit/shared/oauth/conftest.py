@@ -91,9 +91,9 @@ class Server:
         codec = TokenCodec(self.key, "issuer", "audience", runtime=runtime)
         stores = (self.store, self.credential_store, credentials)
         self.ender = GrantEnder(*stores, self, audit, self.list_clients, runtime=runtime)
-        revoker = CredentialRevoker(self.credential_store, credentials, audit, grants=self.ender, runtime=runtime)
-        self.issuer = TokenIssuer(self, self.credential_store, codec, audit, revoker, runtime=runtime)
-        self.api_keys = ApiKeys(self, self.credential_store, credentials, audit, revoker, runtime=runtime)
+        self.revoker = CredentialRevoker(*stores[1:], audit, grants=self.ender, runtime=runtime)
+        self.issuer = TokenIssuer(self, self.credential_store, codec, audit, self.revoker, runtime=runtime)
+        self.api_keys = ApiKeys(self, *stores[1:], audit, self.revoker, runtime=runtime)
         self.lineage = CredentialLineage(self.credential_store, self.ender.find_consent_credential)
         self.authorization = AuthorizationService(OneClient(), self.store, self.lineage, audit, runtime=runtime)  # type: ignore[arg-type]  # only two of its methods
         self.grants = GrantService(

@@ -123,6 +123,33 @@ async def test_a_revocation_is_recorded_although_the_second_search_fails(
     assert oauth_server.trail[-1]["ActionType"] == expected
 
 
+@pytest.mark.parametrize("failures", [0, 1])
+async def test_an_interrupted_revocation_ends_the_grant_later(
+    oauth_server: Server, monkeypatch: pytest.MonkeyPatch, failures: int
+) -> None:
+    """If the process stops after a revocation, a job ends a consent that was stored before the revocation."""
+    issued = await oauth_server.api_keys.issue_without_rights_check("test", MEMBER, "k")
+    revoke_key = oauth_server.credential_store.revoke_key
+
+    async def consent_and_revoke(key_id: str, at: datetime, event: AccessEvent | None = None) -> AccessEvent | None:
+        await oauth_server.consent_as_member(key_id)
+        oauth_server.failures = failures
+        stored = await revoke_key(key_id, at, event)
+        if not failures:
+            raise ConnectionError(key_id)
+        return stored
+
+    with monkeypatch.context() as patched:
+        patched.setattr(oauth_server.credential_store, "revoke_key", consent_and_revoke)
+        with pytest.raises(ConnectionError):
+            await oauth_server.api_keys.revoke(oauth_server.build_caller(), issued.key.key_id)
+    assert oauth_server.list_end_reasons() == []
+    await oauth_server.revoker.complete_pending_revocations()
+    assert oauth_server.list_end_reasons() == ["credentialRevoked"]
+    assert [event["ActionType"] for event in oauth_server.trail].count("ApiKey.Revoked") == 1
+    assert await oauth_server.credential_store.list_pending_events() == []
+
+
 async def test_the_revocation_of_an_ancestor_ends_the_grant(oauth_server: Server) -> None:
     """If a token from which the token of the consent descends is revoked, the grant and its tokens end at once."""
     root = await oauth_server.issuer.issue_token(oauth_server.build_caller(""), None, None)

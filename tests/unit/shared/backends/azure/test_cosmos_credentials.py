@@ -12,6 +12,8 @@ from shared.errors import Kind, WorkspaceError
 from shared.timestamps import now
 from tests.adapters.cosmos import KINDS, open_accounts
 
+EVENT = AccessEvent("token-revoked-token0", "ann", "Token.Revoked", "Token", "token0")
+
 
 class StoreWithBusyClient(CosmosCredentialStore):
     """Store in which a client requests the next token with its newest one before each step of a revocation."""
@@ -32,11 +34,12 @@ def build_token(number: int, parent: str = "") -> IssuedToken:
 
 
 async def test_a_revocation_ends_although_new_tokens_are_added_all_the_time() -> None:
-    """A revocation searches a limited number of times, and revokes all tokens that it has found."""
+    """A revocation searches a limited number of times, revokes all tokens that it has found, and stays pending."""
     async with open_accounts(KINDS[0]) as account:
         store = StoreWithBusyClient(account())
         await store.add_token(build_token(0))
         with pytest.raises(WorkspaceError) as caught:
-            await store.revoke_token("token0", now())
+            await store.revoke_token("token0", now(), EVENT)
+        assert await store.list_pending_events() == [EVENT]
         assert (caught.value.kind, store.turns) == (Kind.UNAVAILABLE, ATTEMPTS)
         assert (await store.load()).revoked_tokens == {f"token{number}" for number in range(ATTEMPTS)}

@@ -1,0 +1,54 @@
+"""Tests of the work of background jobs over the embedded stores."""
+
+from typing import Any
+
+import pytest
+
+from shared.auth.access_events import AccessEvent
+from shared.auth.ports import ApiKey
+from shared.catalog.document import load_document
+from shared.provenance.ports import ChainKey, Lookup, Target
+from shared.timestamps import now
+from shared.wiring import Services
+from tests.unit.shared.catalog.documents import PLANT
+
+KEY = ApiKey("AAAAAAAA", b"salt", b"digest", "admin@x", "k", None, now(), None)
+EVENT = AccessEvent("key-revoked-AAAAAAAA", "admin@x", "ApiKey.Revoked", "ApiKey", KEY.key_id)
+
+
+async def run_grant_job(services: Services) -> None:
+    """Run the job that completes revocations and ends of grants."""
+    [job] = [job for job in services.background.runner._jobs if job.name == "oauth-grants"]
+    await job.run()
+
+
+async def test_the_job_of_grants_records_interrupted_revocations(local_services: Services) -> None:
+    """The job appends the event of a revocation after which the process stopped; a second run adds nothing."""
+    await local_services.provenance.catalog_service.apply(load_document(PLANT, "test"), "apply")
+    await local_services.access.credential_store.add_key(KEY)
+    await local_services.access.credential_store.revoke_key(KEY.key_id, now(), EVENT)
+    for _ in range(2):
+        await run_grant_job(local_services)
+    chain = ChainKey(Target.ACCESS_CONTROL)
+    found = await local_services.provenance.chain_store.find(chain, Lookup.APPEND_ID, [EVENT.append_id])
+    assert len(found) == 1
+    assert b"ApiKey.Revoked" in found[0].canonical
+
+
+async def test_grants_are_ended_although_revocations_cannot_be_completed(
+    local_services: Services, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """If interrupted revocations cannot be completed, the job of grants does its other work and then fails."""
+    runs: list[str] = []
+
+    async def fail() -> Any:
+        raise ConnectionError
+
+    async def record_run() -> None:
+        runs.append("grants")
+
+    monkeypatch.setattr(local_services.access.revoker, "complete_pending_revocations", fail)
+    monkeypatch.setattr(local_services.access.grant_ender, "run", record_run)
+    with pytest.raises(ConnectionError):
+        await run_grant_job(local_services)
+    assert runs == ["grants"]

@@ -110,23 +110,26 @@ class CredentialRevoker:
         is_audited = await self._audit.is_audited(action)
         pending = await store(credential_id, at, event if is_audited else None)
         self._credentials.invalidate()
-        if pending is None:
-            await self._end_grants(event)
-        else:
-            await self._record_and_end_grants(pending)
+        await self._finish(pending or event, is_audited=is_audited)
 
     async def _complete_interrupted_revocation(self, event: AccessEvent) -> None:
         # Cosmos DB revokes the tokens that descend from the credential in later writes than the credential.
         revoke = self._store.revoke_key if event.entity_type == "ApiKey" else self._store.revoke_token
         await revoke(event.entity_id, self._runtime.now())
         self._credentials.invalidate()
-        await self._record_and_end_grants(event)
+        await self._finish(event, is_audited=True)
 
-    async def _record_and_end_grants(self, event: AccessEvent) -> None:
-        await self._audit.append(event)
+    async def _finish(self, event: AccessEvent, *, is_audited: bool) -> None:
+        """Append the pending event, end the grants of the revoked credential, and delete the pending event."""
+        if is_audited:
+            await self._audit.append(event)
         # Again, because a consent may have been stored before the credential was revoked, but after the first search.
         # The event is recorded before this search, which can fail.
         await self._end_grants(event)
+        if is_audited:
+            await self._delete_pending_event(event)
+
+    async def _delete_pending_event(self, event: AccessEvent) -> None:
         try:
             await self._store.delete_pending_event(event.append_id)
         except WorkspaceError as error:

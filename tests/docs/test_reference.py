@@ -18,7 +18,7 @@ RAISERS = {
     "CosmosItemStore",
     "UnmatchedRequestError",
     "WorkspaceError",
-    "invalid",
+    "build_invalid_field_error",
     "build_invalid_fields_error",
     "call_vault",
     "convert_sqlite_errors",

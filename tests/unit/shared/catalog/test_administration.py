@@ -125,7 +125,7 @@ async def test_a_definition_without_newer_fields_equals_the_defaults(
         plans.append(decide(catalog))
         return CommittedPlan(CatalogPlan(()), catalog)
 
-    monkeypatch.setattr(service, "change", change_items)
+    monkeypatch.setattr(service, "commit_api_changes", change_items)
     await Administration(service).put(build_caller(), ItemKind.CONNECTION, "rig", lambda _: connection, UNCONDITIONAL)
     assert plans == [[]]
 

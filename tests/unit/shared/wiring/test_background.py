@@ -7,7 +7,7 @@ import pytest
 from shared.auth.access_events import AccessEvent
 from shared.auth.ports import ApiKey
 from shared.catalog.document import load_document
-from shared.provenance.ports import ChainKey, Lookup, Target
+from shared.provenance.ports import ChainKey, LookupField, Target
 from shared.timestamps import now
 from shared.wiring import Services
 from tests.unit.shared.catalog.documents import PLANT
@@ -30,7 +30,7 @@ async def test_the_job_of_grants_records_interrupted_revocations(local_services:
     for _ in range(2):
         await run_grant_job(local_services)
     chain = ChainKey(Target.ACCESS_CONTROL)
-    found = await local_services.provenance.chain_store.find(chain, Lookup.APPEND_ID, [EVENT.append_id])
+    found = await local_services.provenance.chain_store.find(chain, LookupField.APPEND_ID, [EVENT.append_id])
     assert len(found) == 1
     assert b"ApiKey.Revoked" in found[0].canonical
 
@@ -48,7 +48,7 @@ async def test_grants_are_ended_although_revocations_cannot_be_completed(
         runs.append("grants")
 
     monkeypatch.setattr(local_services.access.revoker, "complete_pending_revocations", fail)
-    monkeypatch.setattr(local_services.access.grant_ender, "run", record_run)
+    monkeypatch.setattr(local_services.access.grant_ender, "complete_ends_and_end_orphaned_grants", record_run)
     with pytest.raises(ConnectionError):
         await run_grant_job(local_services)
     assert runs == ["grants"]

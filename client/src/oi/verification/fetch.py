@@ -280,9 +280,15 @@ def _fetch_records(url: str, token: str, target: str, scope_key: str) -> Iterato
     chain = _build_chain_query(target, scope_key)
     first, width = 1, PAGE
     while first <= LAST_SEQUENCE:
-        page, more = _fetch_page(
-            url, token, {**chain, "fromSequence": first, "toSequence": first + width - 1, "limit": PAGE}
-        )
+        following = first + width
+        query = {**chain, "fromSequence": first, "toSequence": following - 1, "limit": PAGE}
+        page, more = _fetch_page(url, token, query)
+        is_end = False
+        if not more and len(page) < width:
+            is_end = not _has_records(url, token, chain, following)
+            if not is_end:
+                # Records that were appended after the first reply complete the range, unless the chain has a gap.
+                page, more = _fetch_page(url, token, query)
         if more and width > 1:
             # The page was limited by its size, or the range was widened in a gap.
             width //= 2
@@ -290,14 +296,16 @@ def _fetch_records(url: str, token: str, target: str, scope_key: str) -> Iterato
         if more:
             raise FetchError(f"the service did not return record {first}")
         yield from reversed(page)
-        first += width
-        if page:
-            width = PAGE
-        else:
-            if not any(_fetch_page(url, token, {**chain, "fromSequence": first, "limit": 1})):
-                return
-            # A gap may have any length; the verifier reports it.
-            width *= 2
+        if is_end:
+            return
+        first = following
+        # A gap may have any length; the verifier reports it.
+        width = PAGE if page else width * 2
+
+
+def _has_records(url: str, token: str, chain: dict[str, Any], first: int) -> bool:
+    """Return whether a chain has records from a sequence number on."""
+    return first <= LAST_SEQUENCE and any(_fetch_page(url, token, {**chain, "fromSequence": first, "limit": 1}))
 
 
 def _fetch_page(url: str, token: str, query: dict[str, Any]) -> tuple[list[Any], bool]:

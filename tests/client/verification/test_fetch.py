@@ -1,0 +1,102 @@
+"""Tests of the download of an audit chain, with a fake service whose chain grows."""
+
+import json
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+from oi.verification.fetch import PAGE, fetch_chain
+
+from shared.provenance.hash_rule import LAST_SEQUENCE, format_record_id
+
+
+class GrowingChain:
+    """Fake service with an audit chain, to which records are appended after each reply.
+
+    Attributes:
+        growth: number of records that are appended after each reply, until the chain has `end` records.
+        missing: sequence numbers of records that were removed from the chain.
+        page: maximum number of records in a reply.
+    """
+
+    def __init__(self, count: int) -> None:
+        self.count = self.end = count
+        self.growth = 0
+        self.missing = set[int]()
+        self.page = PAGE
+        self.address = ""
+
+    def reply(self, path: str) -> tuple[int, dict[str, str], bytes]:
+        """Return the status, the headers and the body of a reply."""
+        url = urlsplit(path)
+        if url.path.endswith("/checkpoint"):
+            return 404, {}, b"{}"
+        query = {name: int(values[0]) for name, values in parse_qs(url.query).items() if name != "target"}
+        last = min(self.count, query.get("toSequence", LAST_SEQUENCE))
+        found = [place for place in range(last, query["fromSequence"] - 1, -1) if place not in self.missing]
+        shown = found[: min(self.page, query["limit"])]
+        self.count = min(self.end, self.count + self.growth)
+        headers = {"x-provenance-has-more": "true" if len(found) > len(shown) else "false"}
+        return 200, headers, json.dumps([{"RecordID": format_record_id(place)} for place in shown]).encode()
+
+
+@pytest.fixture
+def chain() -> Iterator[GrowingChain]:
+    """Start a fake service with a chain of 997 records."""
+    chain = GrowingChain(PAGE - 3)
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            status, headers, body = chain.reply(self.path)
+            self.send_response(status)
+            for name, value in {**headers, "Content-Length": str(len(body))}.items():
+                self.send_header(name, value)
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: object) -> None:
+            """Write no server log."""
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        chain.address = f"http://127.0.0.1:{server.server_port}"
+        yield chain
+        server.shutdown()
+        thread.join()
+
+
+def fetch_sequences(chain: GrowingChain, output: Path) -> list[int]:
+    """Download the chain; return the sequence numbers of the records in the export."""
+    fetch_chain(chain.address, "jwt", "AccessControl", "", output)
+    return [int(record["RecordID"]) for record in json.loads(output.read_text())]
+
+
+@pytest.mark.parametrize("page", [PAGE, 300])
+@pytest.mark.parametrize("growth", [1, 3, 4, 250, PAGE])
+def test_a_chain_that_grows_during_its_download_has_no_gap(
+    chain: GrowingChain, tmp_path: Path, growth: int, page: int
+) -> None:
+    """Records that are appended during the download leave no gap in the export."""
+    chain.growth, chain.end, chain.page = growth, 3 * PAGE + 5, page
+    fetched = fetch_sequences(chain, tmp_path / "export.json")
+    assert len(fetched) >= PAGE - 3
+    assert fetched == list(range(1, len(fetched) + 1))
+
+
+def test_a_gap_in_a_chain_that_grows_is_the_only_gap_of_the_export(chain: GrowingChain, tmp_path: Path) -> None:
+    """The export contains every other record once if a record is missing, so that the verifier finds the gap."""
+    chain.growth, chain.end, chain.missing = 5, PAGE + 100, {4, PAGE - 1}
+    fetched = fetch_sequences(chain, tmp_path / "export.json")
+    assert set(range(1, fetched[-1] + 1)) - set(fetched) == chain.missing
+    assert fetched == sorted(set(fetched))
+    assert fetched[-1] > PAGE
+
+
+def test_a_chain_that_fills_whole_pages_is_downloaded(chain: GrowingChain, tmp_path: Path) -> None:
+    """A chain whose last record is the last of a page is downloaded completely."""
+    chain.count = chain.end = 2 * PAGE
+    assert fetch_sequences(chain, tmp_path / "export.json") == list(range(1, 2 * PAGE + 1))

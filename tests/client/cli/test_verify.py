@@ -54,5 +54,6 @@ def test_the_exit_code_of_audit_fetch_states_the_kind_of_failure(
     )
     assert execute(fetch) == 2
     assert "Run `oi login URL`" in capsys.readouterr().err
+    monkeypatch.setattr("oi.verification.fetch.sleep", lambda _seconds: None)
     assert execute([*fetch, "http://127.0.0.1:1"]) == 3
     assert not out.exists()

@@ -32,6 +32,12 @@ TOKEN = "secret-token"
 UNCHECKED = "compared with no checkpoint: records cut off at the end cannot be noticed"
 
 
+@pytest.fixture(autouse=True)
+def _skip_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Skip the pauses between the attempts to reach a service."""
+    monkeypatch.setattr("oi.verification.fetch.sleep", lambda _seconds: None)
+
+
 @pytest.fixture
 async def ledger(tmp_path: Path) -> AsyncIterator[Ledger]:
     """Return two chains, whose exports are in the files ``export.json`` and ``batch.json``."""

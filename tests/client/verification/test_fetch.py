@@ -1,4 +1,4 @@
-"""Tests of the download of an audit chain, with a fake service whose chain grows."""
+"""Tests of the download of an audit chain, with a fake service whose chain grows and whose replies fail."""
 
 import json
 import threading
@@ -8,7 +8,7 @@ from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
-from oi.verification.fetch import PAGE, fetch_chain
+from oi.verification.fetch import MAX_ATTEMPTS, MAX_WAIT_SECONDS, PAGE, FetchError, fetch_chain
 
 from shared.provenance.hash_rule import LAST_SEQUENCE, format_record_id
 
@@ -20,6 +20,7 @@ class GrowingChain:
         growth: number of records that are appended after each reply, until the chain has `end` records.
         missing: sequence numbers of records that were removed from the chain.
         page: maximum number of records in a reply.
+        failures: status and ``Retry-After`` of the next replies; the status 0 cuts the body of a reply.
     """
 
     def __init__(self, count: int) -> None:
@@ -28,9 +29,14 @@ class GrowingChain:
         self.missing = set[int]()
         self.page = PAGE
         self.address = ""
+        self.failures: list[tuple[int, str]] = []
 
     def reply(self, path: str) -> tuple[int, dict[str, str], bytes]:
         """Return the status, the headers and the body of a reply."""
+        if self.failures:
+            status, retry_after = self.failures.pop(0)
+            headers = {"Retry-After": retry_after} if retry_after else {}
+            return (status, headers, b"{}") if status else (200, {"Content-Length": "9"}, b"[")
         url = urlsplit(path)
         if url.path.endswith("/checkpoint"):
             return 404, {}, b"{}"
@@ -52,7 +58,7 @@ def chain() -> Iterator[GrowingChain]:
         def do_GET(self) -> None:
             status, headers, body = chain.reply(self.path)
             self.send_response(status)
-            for name, value in {**headers, "Content-Length": str(len(body))}.items():
+            for name, value in {"Content-Length": str(len(body)), **headers}.items():
                 self.send_header(name, value)
             self.end_headers()
             self.wfile.write(body)
@@ -100,3 +106,46 @@ def test_a_chain_that_fills_whole_pages_is_downloaded(chain: GrowingChain, tmp_p
     """A chain whose last record is the last of a page is downloaded completely."""
     chain.count = chain.end = 2 * PAGE
     assert fetch_sequences(chain, tmp_path / "export.json") == list(range(1, 2 * PAGE + 1))
+
+
+@pytest.fixture
+def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """Return the pauses of the download, which do not take time in a test."""
+    pauses: list[float] = []
+    monkeypatch.setattr("oi.verification.fetch.sleep", pauses.append)
+    return pauses
+
+
+def test_requests_are_repeated_after_temporary_failures(
+    chain: GrowingChain, tmp_path: Path, pauses: list[float]
+) -> None:
+    """A request is repeated after `Retry-After` if the service replies 429 or 503, and if the connection is lost."""
+    chain.failures = [(429, "17"), (503, ""), (0, ""), (503, "60")]
+    assert len(fetch_sequences(chain, tmp_path / "export.json")) == PAGE - 3
+    assert pauses == [17, 2, 4, 60]
+
+
+@pytest.mark.parametrize(
+    ("failures", "attempts", "exit_status"),
+    [
+        ([(503, "1")] * MAX_ATTEMPTS, MAX_ATTEMPTS, 1),
+        ([(0, "")] * MAX_ATTEMPTS, MAX_ATTEMPTS, 3),
+        ([(429, str(MAX_WAIT_SECONDS + 1))], 1, 1),
+        ([(403, "1")], 1, 1),
+        ([(500, "1")], 1, 1),
+    ],
+)
+def test_a_permanent_failure_ends_the_download(
+    chain: GrowingChain,
+    tmp_path: Path,
+    pauses: list[float],
+    failures: list[tuple[int, str]],
+    attempts: int,
+    exit_status: int,
+) -> None:
+    """The download ends after five attempts of a request, after a long `Retry-After`, and after every other error."""
+    chain.failures = list(failures)
+    with pytest.raises(FetchError) as failed:
+        fetch_chain(chain.address, "jwt", "AccessControl", "", tmp_path / "export.json")
+    assert (failed.value.exit_status, len(pauses), chain.failures) == (exit_status, attempts - 1, [])
+    assert not (tmp_path / "export.json").exists()

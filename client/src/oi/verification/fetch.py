@@ -18,6 +18,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from pathlib import Path
+from time import sleep
 from typing import Any, Final
 
 from oi.verification.hash_rule import LAST_SEQUENCE, parse_integer_or_exact_float
@@ -25,6 +26,9 @@ from oi.verification.merkle import CompactRange
 
 PAGE: Final = 1_000
 TIMEOUT_SECONDS: Final = 120
+MAX_ATTEMPTS: Final = 5
+MAX_WAIT_SECONDS: Final = 60
+"""Maximum pause between two attempts; a longer ``Retry-After`` ends the attempts."""
 _MAX_PROBLEM_BYTES: Final = 65_536
 _UNREACHABLE: Final = 3
 
@@ -35,6 +39,7 @@ _NO_NOTE: Final = {
 }
 _NOTE_LINES: Final = 3
 _HASH: Final = re.compile("[0-9a-f]{64}")
+_REPEATED: Final = frozenset({HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE})
 
 
 class FetchError(Exception):
@@ -50,6 +55,27 @@ class FetchError(Exception):
         super().__init__(reason)
         self.status = status
         self.exit_status = exit_status
+
+
+class _TemporaryError(FetchError):
+    """A request failed for a reason that can be temporary, so that a repetition can succeed.
+
+    Args:
+        reason: as for `FetchError`.
+        status: as for `FetchError`.
+        exit_status: as for `FetchError`.
+        retry_after: value of the header ``Retry-After``; empty if the service sent none.
+    """
+
+    def __init__(self, reason: str, status: int = 0, *, exit_status: int = 1, retry_after: str = "") -> None:
+        super().__init__(reason, status, exit_status=exit_status)
+        self._retry_after = retry_after
+
+    def find_delay(self, attempt: int) -> int | None:
+        """Return the seconds to wait after a failed attempt, numbered from 1; None if it is the last one."""
+        is_stated = self._retry_after.isascii() and self._retry_after.isdigit()
+        seconds = int(self._retry_after) if is_stated else 2 ** (attempt - 1)
+        return seconds if attempt < MAX_ATTEMPTS and seconds <= MAX_WAIT_SECONDS else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -317,21 +343,41 @@ def _fetch_page(url: str, token: str, query: dict[str, Any]) -> tuple[list[Any],
 
 
 def _send_request(url: str, token: str, path: str, query: dict[str, Any]) -> tuple[Any, str]:
-    """Send a request to the service; return the body of the reply and its header ``x-provenance-has-more``."""
+    """Send a request to the service; return the body of the reply and its header ``x-provenance-has-more``.
+
+    A request that is rejected with status 429 or 503, or whose connection is lost, is repeated after a pause.
+    """
     address = f"{url.rstrip('/')}/oi-api/provenance/{path}?{urllib.parse.urlencode(query)}"
     if urllib.parse.urlsplit(address).scheme not in {"http", "https"}:
         raise FetchError("the address of the service must start with https:// or http://")
+    attempt = 1
+    while True:
+        try:
+            return _send_once(address, token)
+        except _TemporaryError as error:
+            delay = error.find_delay(attempt)
+            if delay is None:
+                raise
+        sleep(delay)
+        attempt += 1
+
+
+def _send_once(address: str, token: str) -> tuple[Any, str]:
+    """Send a request, without repetition; return the body of the reply and its header ``x-provenance-has-more``."""
     try:
         # The token must not be sent to the destination of a redirect.
-        request = urllib.request.Request(address)  # noqa: S310  checked above
+        request = urllib.request.Request(address)  # noqa: S310  checked by the caller
         request.add_unredirected_header("Authorization", f"Bearer {token}")
-        with urllib.request.urlopen(request, timeout=TIMEOUT_SECONDS) as reply:  # noqa: S310  checked above
+        with urllib.request.urlopen(request, timeout=TIMEOUT_SECONDS) as reply:  # noqa: S310  checked by the caller
             body = json.loads(reply.read(), parse_int=parse_integer_or_exact_float)
             return body, reply.headers.get("x-provenance-has-more", "")
     except urllib.error.HTTPError as error:
-        raise FetchError(f"the service returned status {error.code}{_format_error_detail(error)}", error.code) from None
-    except OSError as error:
-        raise FetchError(f"cannot reach the service: {error}", exit_status=_UNREACHABLE) from None
+        reason = f"the service returned status {error.code}{_format_error_detail(error)}"
+        if error.code in _REPEATED:
+            raise _TemporaryError(reason, error.code, retry_after=error.headers.get("Retry-After", "")) from None
+        raise FetchError(reason, error.code) from None
+    except (OSError, http.client.IncompleteRead) as error:
+        raise _TemporaryError(f"cannot reach the service: {error}", exit_status=_UNREACHABLE) from None
     except http.client.InvalidURL as error:
         raise FetchError(f"the address of the service is invalid: {error}") from None
     except (ValueError, RecursionError, http.client.HTTPException) as error:

@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pytest
 from hypothesis import given
@@ -38,6 +39,36 @@ def test_csv_rows_become_messages(tmp_path: Path) -> None:
         {**usual, "Pressure": Decimal("1.50"), "State": "on", "Big": 18446744073709551617},
         {**usual, "Pressure": "007", "Note": "a b", "Big": Decimal("1e5")},
     ]
+
+
+@pytest.mark.parametrize(
+    ("time", "zone", "message"),
+    [
+        (
+            "2025-10-26T02:10:00",
+            "Europe/Berlin",
+            "occurs twice, because clocks were set back in Europe/Berlin; write it",
+        ),
+        ("2025-10-26 02:59:59", "Europe/Berlin", "occurs twice"),
+        ("2026-03-29T02:30:00", "Europe/Berlin", "is skipped, because clocks were set forward in Europe/Berlin"),
+        ("2011-12-30T12:00:00", "Pacific/Apia", "is skipped"),
+        ("0001-01-01T00:00:00", "Asia/Tokyo", "outside the years 1 to 9999"),
+        ("9999-12-31T23:59:59", "America/New_York", "outside the years 1 to 9999"),
+    ],
+)
+def test_local_times_without_a_certain_instant_are_rejected(tmp_path: Path, time: str, zone: str, message: str) -> None:
+    """A local time that a change of clocks skips or repeats is rejected with its row, as in an import."""
+    file = CsvFile(_write_file(tmp_path, f"timestamp,a\n{TIME},1\n{time},1\n"), RIG, zone=ZoneInfo(zone))
+    with pytest.raises(FileError, match=f"row 2: '{time}' is not a valid time: .*{message}"):
+        list(file.read_rows())
+
+
+def test_local_times_around_a_change_of_clocks_are_converted(tmp_path: Path) -> None:
+    """Local times next to a change of clocks, and times with an offset within it, are converted to UTC."""
+    times = ["01:59:59", "02:10:00+02:00", "02:10:00+01:00", "03:00:00"]
+    text = "timestamp,a\n" + "".join(f"2025-10-26T{time},1\n" for time in times)
+    rows = CsvFile(_write_file(tmp_path, text), RIG, zone=ZoneInfo("Europe/Berlin")).read_rows()
+    assert [f"{row.moment:%dT%H:%M:%S}" for row in rows] == ["25T23:59:59", "26T00:10:00", "26T01:10:00", "26T02:00:00"]
 
 
 def test_message_ids_of_a_replay_equal_those_of_an_import(tmp_path: Path) -> None:

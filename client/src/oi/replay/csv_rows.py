@@ -156,7 +156,10 @@ class CsvFile:
             if local is None or self.zone is None:
                 hint = "; set its zone with --assume-zone" if local else ""
                 raise FileError(f"{position}: {text!r} is not a valid time: {error}{hint}") from None
-        return local.replace(tzinfo=self.zone).astimezone(UTC)
+        try:
+            return _resolve_local_time(local, self.zone)
+        except ValueError as error:
+            raise FileError(f"{position}: {text!r} is not a valid time: {error}") from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,3 +244,23 @@ def _parse_time_without_zone(text: str) -> datetime | None:
     except ValueError:
         return None
     return moment if moment.tzinfo is None else None
+
+
+def _resolve_local_time(local: datetime, zone: tzinfo) -> datetime:
+    """Convert a local time to UTC, by the same rules as an import of the service.
+
+    Raises:
+        ValueError: a change of clocks skips or repeats the time, or the time in UTC is outside the years 1 to 9999.
+    """
+    try:
+        first = local.replace(tzinfo=zone, fold=0).astimezone(UTC)
+        second = local.replace(tzinfo=zone, fold=1).astimezone(UTC)
+        if first == second:
+            return first
+        is_repeated = abs(first - second) < timedelta(days=1) and first.astimezone(zone).replace(tzinfo=None) == local
+    except OverflowError:
+        raise ValueError("it is outside the years 1 to 9999") from None
+    rule = (
+        "occurs twice, because clocks were set back" if is_repeated else "is skipped, because clocks were set forward"
+    )
+    raise ValueError(f"the local time {rule} in {zone}; write it with an offset, such as 2026-01-05T09:00:00+01:00")

@@ -1,5 +1,6 @@
 """Amendments: corrections of plant data with author and reason, which another person can approve or reject."""
 
+import json
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -49,9 +50,7 @@ class AsyncAmendments:
         Raises:
             InvalidRequestError: the reason category is not allowed, or a required value is missing.
         """
-        names = changed_fields
-        if names is None:
-            names = [name for name in {**original, **amended} if original.get(name) != amended.get(name)]
+        names = _find_changed_fields(original, amended) if changed_fields is None else changed_fields
         body = {
             "ScopeKey": scope,
             "EntityType": entity_type,
@@ -186,3 +185,14 @@ class AsyncAmendments:
         )
         record: Transition = parse_json_reply(response)
         return record
+
+
+def _find_changed_fields(original: Mapping[str, Any], amended: Mapping[str, Any]) -> Sequence[str]:
+    """Return the names of the properties that were changed, added or removed."""
+    before, after = _encode_values(original), _encode_values(amended)
+    return [name for name in {**original, **amended} if before.get(name) != after.get(name)]
+
+
+def _encode_values(record: Mapping[str, Any]) -> Mapping[str, str]:
+    # Equality in Python would not distinguish 1 from true.
+    return {name: json.dumps(value, sort_keys=True) for name, value in record.items()}

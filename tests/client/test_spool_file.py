@@ -1,11 +1,13 @@
 """Tests of the spool file, which stores messages until the service accepts them."""
 
+import tracemalloc
 from pathlib import Path
 
 import httpx
 import pytest
 from oi._sync.telemetry import Spool, Telemetry
 from oi._sync.transport import Transport
+from oi.batches import MAX_BYTES, MAX_MESSAGES
 from oi.errors import NotFoundError, UnreachableError
 from oi.spool_file import SpoolFile
 
@@ -103,3 +105,29 @@ def test_a_rejected_connection_delays_no_other_connection(tmp_path: Path) -> Non
         assert (len(spool), list(fake_service.stored.values())) == (1, [2])
         fake_service.unknown = set()
         assert (spool.flush(), len(spool)) == (1, 0)
+
+
+def test_a_batch_of_large_messages_needs_little_memory(tmp_path: Path) -> None:
+    """A batch is read without the messages after it: the memory for large messages is that of two batches at most."""
+    with open_spool(tmp_path / "spool", FakeService()) as spool:
+        for _ in range(60):
+            spool.put("press", {"value": 1, "text": "x" * 256 * 1024})
+        tracemalloc.start()
+        try:
+            lookup, rows = spool._file.read_batch()
+            _, peak = tracemalloc.get_traced_memory()
+        finally:
+            tracemalloc.stop()
+        assert (lookup, len(rows), peak < 2 * MAX_BYTES) == ("press", 15, True)
+        assert (spool.flush(), len(spool)) == (60, 0)
+
+
+def test_a_spool_is_sent_in_batches_of_limited_size(tmp_path: Path) -> None:
+    """More messages than one request may contain are sent in several requests, each once and in order."""
+    count = MAX_MESSAGES + 1
+    fake_service = FakeService()
+    with open_spool(tmp_path / "spool", fake_service) as spool:
+        spool.put("press", ({"value": n} for n in range(count)))
+        assert len(spool._file.read_batch()[1]) == MAX_MESSAGES
+        assert (spool.flush(), len(spool)) == (count, 0)
+    assert list(fake_service.stored.values()) == list(range(count))

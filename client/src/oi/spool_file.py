@@ -2,11 +2,13 @@
 
 import json
 import sqlite3
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from oi.batches import split_into_batches
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS message (id INTEGER PRIMARY KEY, lookup TEXT NOT NULL, line BLOB NOT NULL) STRICT;
@@ -58,14 +60,13 @@ class SpoolFile:
                 "INSERT INTO message (lookup, line) VALUES (?, ?)", ((lookup, line) for line in lines)
             )
 
-    def read(self, limit: int, excluded_lookups: Collection[str] = ()) -> tuple[str, list[tuple[int, bytes]]]:
-        """Return the oldest messages of the connection to which the oldest stored message belongs.
+    def read_batch(self, excluded_lookups: Collection[str] = ()) -> tuple[str, list[tuple[int, bytes]]]:
+        """Return the oldest messages of the connection to which the oldest stored message belongs, for one request.
 
         The result is the short name of the connection, and pairs of row id and message (NDJSON line), oldest first.
         Both are empty if no message is stored.
 
         Args:
-            limit: maximum number of messages.
             excluded_lookups: connections whose messages are left out.
         """
         marks = ", ".join("?" * len(excluded_lookups))
@@ -75,10 +76,13 @@ class SpoolFile:
         ).fetchone()
         if first is None:
             return "", []
-        rows = self._database.execute(
-            "SELECT id, line FROM message WHERE lookup = ? ORDER BY id LIMIT ?", (first[0], limit)
-        ).fetchall()
-        return first[0], rows
+        ids: list[int] = []
+        # Rows are read one by one, because the messages of 5,000 rows can have 1.3 GB.
+        with closing(
+            self._database.execute("SELECT id, line FROM message WHERE lookup = ? ORDER BY id", first)
+        ) as rows:
+            batch = next(split_into_batches(_iterate_lines(rows, ids)), [])
+        return first[0], list(zip(ids, batch, strict=False))
 
     def remove(self, ids: Sequence[int]) -> None:
         """Remove the messages with these row ids, because the service has accepted them."""
@@ -120,3 +124,10 @@ class SpoolFile:
             self._database.execute("ROLLBACK")
             raise
         self._database.execute("COMMIT")
+
+
+def _iterate_lines(rows: Iterable[tuple[int, bytes]], ids: list[int]) -> Iterator[bytes]:
+    """Yield the messages of rows, and append the id of each row to a list."""
+    for number, line in rows:
+        ids.append(number)
+        yield line

@@ -7,7 +7,7 @@ from typing import Any, Self
 from urllib.parse import quote
 
 from oi._sync.transport import Transport
-from oi.batches import MAX_MESSAGES, MESSAGE_ID_POINTER, add_message_id, encode_message, split_into_batches
+from oi.batches import MESSAGE_ID_POINTER, add_message_id, encode_message, split_into_batches
 from oi.errors import ApiError
 from oi.refusals import Action, interpret_refusal
 from oi.requests import parse_json_reply
@@ -134,18 +134,17 @@ class Spool:
         sent = 0
         held: dict[str, ApiError] = {}
         while True:
-            lookup, rows = self._file.read(MAX_MESSAGES, held)
+            lookup, rows = self._file.read_batch(held)
             if not rows:
                 break
-            batch = next(split_into_batches(line for _, line in rows))
             try:
-                self._telemetry.send_lines(lookup, batch)
+                self._telemetry.send_lines(lookup, [line for _, line in rows])
             except ApiError as error:
-                if not self._mark_messages_named_in_error(lookup, rows[: len(batch)], error):
+                if not self._mark_messages_named_in_error(lookup, rows, error):
                     held[lookup] = error
                 continue
-            self._file.remove([each for each, _ in rows[: len(batch)]])
-            sent += len(batch)
+            self._file.remove([each for each, _ in rows])
+            sent += len(rows)
         if held:
             raise next(iter(held.values()))
         return sent

@@ -19,7 +19,7 @@ CLIENT = ROOT / "client"
 SOURCE = CLIENT / "src"
 PROJECT = tomllib.loads((CLIENT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 FILES = sorted(path for path in SOURCE.rglob("*.py") if "_sync" not in path.parts)
-OWN = {"cbor2", "httpx", "click", "cryptography", "rfc8785", "rich", "websockets"}
+OWN = {"cbor2", "httpx", "click", "cryptography", "rfc8785", "rich", "tzdata", "websockets"}
 
 
 def list_requirements(name: str, seen: set[str]) -> set[str]:
@@ -54,6 +54,14 @@ def test_the_client_shares_only_declared_packages_with_the_service() -> None:
     assert {"httpcore", "cffi"} <= needed
     assert not (needed & list_server_packages()) - OWN
     assert not [name for name in needed if name.startswith(("azure", "pydantic", "duckdb", "opentelemetry"))]
+
+
+def test_the_client_has_time_zones_on_windows() -> None:
+    """Windows has no time zones for Python, so the client requires them there, and only there."""
+    (zones,) = (each for each in map(Requirement, PROJECT["dependencies"]) if each.name == "tzdata")
+    assert zones.marker is not None
+    assert zones.marker.evaluate({"sys_platform": "win32"})
+    assert not zones.marker.evaluate({"sys_platform": "linux"})
 
 
 def test_the_client_imports_only_declared_packages() -> None:

@@ -13,6 +13,7 @@ from oi import (
     NotFoundError,
     OverloadedError,
     PreconditionFailedError,
+    ServerError,
     SignInError,
     TooManyRequestsError,
     UnreachableError,
@@ -69,9 +70,9 @@ def raise_read_error(request: httpx.Request) -> httpx.Response:
     raise httpx.ReadError("lost", request=request)
 
 
-def build_error_reply(status: int, **headers: str) -> httpx.Response:
+def build_error_reply(status: int, code: str = "CODE", **headers: str) -> httpx.Response:
     """Build an error reply of the service."""
-    problem = {"code": "CODE", "detail": "Reason.", "traceId": "t", "errors": [{"field": "f", "message": "m"}]}
+    problem = {"code": code, "detail": "Reason.", "traceId": "t", "errors": [{"field": "f", "message": "m"}]}
     headers = {name.replace("_", "-"): value for name, value in headers.items()}
     return httpx.Response(status, json=problem, headers={"content-type": "application/problem+json", **headers})
 
@@ -110,9 +111,11 @@ def test_a_given_token_is_not_renewed(recorded_pauses: list[float]) -> None:
 
 
 def test_requests_are_repeated_after_the_delay_of_a_busy_reply(recorded_pauses: list[float]) -> None:
-    """A request that gets 429 or 503 is repeated after Retry-After, even a POST, because it had no effect."""
+    """A request that got 429 or an error without effect is repeated after Retry-After, even a POST."""
     fake_service = FakeService(
-        build_error_reply(429, retry_after="7"), build_error_reply(503, retry_after="2"), httpx.Response(202)
+        build_error_reply(429, retry_after="7"),
+        build_error_reply(503, "OVERLOADED", retry_after="2"),
+        httpx.Response(202),
     )
     with open_transport(fake_service) as transport:
         assert transport.request("POST", "/a", json={}).status_code == 202
@@ -122,7 +125,8 @@ def test_requests_are_repeated_after_the_delay_of_a_busy_reply(recorded_pauses: 
 @pytest.mark.parametrize(
     ("answer", "attempts", "kind"),
     [
-        (lambda: build_error_reply(503), 5, OverloadedError),
+        (lambda: build_error_reply(503, "OVERLOADED"), 5, OverloadedError),
+        (lambda: build_error_reply(503), 1, OverloadedError),
         (lambda: build_error_reply(429, retry_after="3600"), 1, TooManyRequestsError),
         (lambda: build_error_reply(400), 1, ApiError),
         (lambda: httpx.Response(502, text="<html>"), 1, ApiError),
@@ -184,19 +188,63 @@ def test_a_lost_reply_is_remembered_when_the_token_is_renewed(recorded_pauses: l
         ("DELETE", {"If-Match": '"e"'}, 412),
         ("DELETE", {"if-match": '"e"'}, 404),
         ("DELETE", {}, 409),
-        ("DELETE", {}, 500),
     ],
 )
 def test_the_outcome_of_a_change_is_unknown_if_its_repetition_is_refused(
     recorded_pauses: list[float], method: str, headers: dict[str, str], status: int
 ) -> None:
-    """If the reply to a PUT or DELETE is lost and the repetition is refused, the client reports an unknown outcome."""
-    fake_service = FakeService(httpx.ReadError("lost"), build_error_reply(status))
-    with (
-        open_transport(fake_service) as transport,
-        pytest.raises(UnreachableError, match=r"may have been made.*Reason\. \(CODE\)"),
-    ):
-        transport.request(method, "/a", headers=headers)
+    """If a PUT or DELETE may have succeeded and its repetition is refused, the client reports an unknown outcome."""
+    for first in (httpx.ReadError("lost"), build_error_reply(503, "DOCUMENT_OUTCOME_UNKNOWN")):
+        fake_service = FakeService(first, build_error_reply(status))
+        with (
+            open_transport(fake_service) as transport,
+            pytest.raises(UnreachableError, match=r"may have been made.*Reason\. \(CODE\)") as raised,
+        ):
+            transport.request(method, "/a", headers=headers)
+        assert raised.value.is_outcome_unknown
+    assert len(recorded_pauses) == 2
+
+
+@pytest.mark.parametrize(("method", "attempts"), [("POST", 1), ("PUT", 5), ("DELETE", 5), ("PATCH", 1), ("GET", 5)])
+def test_a_503_that_does_not_rule_out_a_change_leaves_the_outcome_unknown(
+    recorded_pauses: list[float], method: str, attempts: int
+) -> None:
+    """A 503 does not prove that nothing was changed: only requests that are safe to repeat are repeated."""
+    fake_service = FakeService(*(build_error_reply(503, "DOCUMENT_OUTCOME_UNKNOWN") for _ in range(attempts)))
+    with open_transport(fake_service) as transport, pytest.raises(OverloadedError) as raised:
+        transport.request(method, "/a")
+    assert (len(fake_service.requests), len(recorded_pauses)) == (attempts, attempts - 1)
+    assert raised.value.code == "DOCUMENT_OUTCOME_UNKNOWN"
+    assert raised.value.is_outcome_unknown == (method != "GET")
+    assert any("may have been made" in each for each in getattr(raised.value, "__notes__", ())) == (method != "GET")
+
+
+def test_a_503_to_an_append_is_repeated_with_the_same_key(recorded_pauses: list[float]) -> None:
+    """An append whose outcome is unknown is repeated with the same Idempotency-Key."""
+    fake_service = FakeService(build_error_reply(503, "PROVENANCE_OUTCOME_UNKNOWN"), httpx.Response(201))
+    with open_transport(fake_service) as transport:
+        transport.request("POST", "/a", appends=True)
+    first, second = (each.headers["idempotency-key"] for each in fake_service.requests)
+    assert first == second
+    assert len(recorded_pauses) == 1
+
+
+def test_a_post_that_only_reads_is_repeated_after_each_503(recorded_pauses: list[float]) -> None:
+    """A POST that changes nothing is repeated after 503, and its outcome is never unknown."""
+    fake_service = FakeService(build_error_reply(503), httpx.Response(200), httpx.ReadError("lost"))
+    with open_transport(fake_service) as transport:
+        assert transport.request("POST", "/a", reads=True).status_code == 200
+        with pytest.raises(UnreachableError) as raised:
+            transport.request("POST", "/a", reads=True)
+    assert not raised.value.is_outcome_unknown
+    assert len(recorded_pauses) == 1
+
+
+def test_a_deletion_is_done_if_its_repetition_after_a_503_finds_no_item(recorded_pauses: list[float]) -> None:
+    """If a DELETE gets 503 and the repetition gets 404, the deletion succeeded."""
+    fake_service = FakeService(build_error_reply(503), build_error_reply(404))
+    with open_transport(fake_service) as transport:
+        assert transport.request("DELETE", "/a").status_code == 204
     assert len(recorded_pauses) == 1
 
 
@@ -240,7 +288,7 @@ def test_the_outcome_of_a_post_is_unknown_if_its_last_reply_is_lost(recorded_pau
     fake_service = FakeService(*(httpx.ReadError("lost") for _ in range(11)))
     with open_transport(fake_service) as transport:
         for appends in (False, True):
-            with pytest.raises(UnreachableError, match=r"POST request; if .* may have been made") as raised:
+            with pytest.raises(UnreachableError, match=r"POST request is unknown\. If .* may have been made") as raised:
                 transport.request("POST", "/a", appends=appends)
             assert raised.value.is_outcome_unknown
         with pytest.raises(UnreachableError, match=r"^http://service\.example does not respond: lost$") as raised:
@@ -251,7 +299,7 @@ def test_the_outcome_of_a_post_is_unknown_if_its_last_reply_is_lost(recorded_pau
 
 @pytest.mark.parametrize(
     ("status", "kind"),
-    [(400, InvalidRequestError), (404, NotFoundError), (403, UnreachableError), (500, UnreachableError)],
+    [(400, InvalidRequestError), (404, NotFoundError), (403, UnreachableError), (500, ServerError)],
 )
 def test_the_reply_to_a_repeated_append_is_certain(
     recorded_pauses: list[float], status: int, kind: type[ApiError]
@@ -260,7 +308,7 @@ def test_the_reply_to_a_repeated_append_is_certain(
     fake_service = FakeService(httpx.ReadError("lost"), build_error_reply(status))
     with open_transport(fake_service) as transport, pytest.raises(kind) as raised:
         transport.request("POST", "/a", appends=True)
-    assert raised.value.is_outcome_unknown == (kind is UnreachableError)
+    assert raised.value.is_outcome_unknown == (status not in {400, 404})
     assert len(recorded_pauses) == 1
 
 

@@ -20,8 +20,8 @@ class ApiError(Exception):
         problem: the whole body of the reply (RFC 9457).
         retry_after: seconds to wait before another attempt; None if the service named no time.
         accepted: number of telemetry messages that the service accepted before the error, in the same call.
-        is_outcome_unknown: True if the connection was lost during the request, so that the service may have made the
-            requested change.
+        is_outcome_unknown: True if the service may have made the requested change, because the connection was lost
+            during the request or the service failed.
     """
 
     accepted = 0

@@ -19,6 +19,10 @@ _READING = frozenset({"GET", "HEAD"})
 _CERTAIN = frozenset({413, 415, 428})
 """HTTP statuses of errors that depend only on the request itself, so that every attempt gets the same reply."""
 _BAD_REQUEST, _SERVER_ERRORS = 400, 500
+_UNCERTAIN = frozenset({500, 502, 503, 504})
+"""HTTP statuses of errors that can occur after the service made the requested change."""
+_WITHOUT_EFFECT = frozenset({"OVERLOADED", "RATE_LIMITS_UNAVAILABLE", "DATA_STORE_UNAVAILABLE"})
+"""Codes of errors with an uncertain status that the service reports only if it changed nothing."""
 _UNRECOGNISED = frozenset({401, 403, 429})
 """HTTP statuses of errors that the service reports before it compares the Idempotency-Key with earlier requests."""
 _UNSENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.ProxyError, httpx.UnsupportedProtocol)
@@ -69,16 +73,22 @@ def can_method_change_data(method: str) -> bool:
     return method not in _READING
 
 
+def is_outcome_uncertain(error: ApiError) -> bool:
+    """Return whether the service may have made the requested change although its reply is this error."""
+    return error.status in _UNCERTAIN and error.code not in _WITHOUT_EFFECT
+
+
 def has_failed_before_sending(cause: httpx.RequestError) -> bool:
     """Return whether a request failed before it was sent, so that the service performed nothing."""
     return isinstance(cause, _UNSENT)
 
 
-def interpret_error_after_lost_reply(method: str, headers: Mapping[str, str], error: ApiError) -> ApiError | None:
-    """Convert the error of a request's last attempt, because the reply to an earlier attempt was lost.
+def interpret_error_of_uncertain_change(method: str, headers: Mapping[str, str], error: ApiError) -> ApiError | None:
+    """Convert the error of a request's last attempt, because one of the attempts may have made the requested change.
 
-    The earlier attempt may have made the requested change, and so caused the error. For example, if the ETag no longer
-    matches, either the earlier attempt or another caller changed the item.
+    The reply to an attempt was lost, or was an error that can occur after the change. An earlier attempt can cause the
+    last error. For example, if the ETag no longer matches, either the earlier attempt or another caller changed the
+    item.
 
     Args:
         method: HTTP method of the request.
@@ -86,24 +96,28 @@ def interpret_error_after_lost_reply(method: str, headers: Mapping[str, str], er
         error: error of the last attempt.
 
     Returns:
-        None if the request was an unconditional deletion and the item no longer exists. The same error if no attempt
-        can have made the change. Else an `UnreachableError`, because the client does not know whether the change was
-        made.
+        None if the request was an unconditional deletion and the item no longer exists. The same error if it shows
+        that no attempt can have made the change, or that the service does not know. Else an `UnreachableError`, because
+        the client does not know whether the change was made. `is_outcome_unknown` of the returned error is set.
     """
     if _is_change_ruled_out(method, error):
+        error.is_outcome_unknown = False
         return error
     is_missing = isinstance(error, NotFoundError) and error.code not in {"", _ROUTE_NOT_FOUND}
     # With a condition, the first attempt may have been refused, and another caller may have deleted the item.
     if method == "DELETE" and is_missing and "If-Match" not in httpx.Headers(headers):
         return None
     outcome = (
-        ", and the change may have been made; read the item before you repeat the change."
+        "The change may have been made; read the item before you repeat the change."
         if method in {"PUT", "DELETE"}
         # A POST can also be a query.
-        else "; if it changes data, the change may have been made."
+        else "If the request changes data, the change may have been made."
     )
+    if is_outcome_uncertain(error):
+        error.add_note(outcome)
+        return error
     unknown = UnreachableError(
-        f"The connection was lost during a {method} request{outcome} Error of the last attempt: {error}"
+        f"The outcome of a {method} request is unknown. {outcome} Error of the last attempt: {error}"
     )
     unknown.is_outcome_unknown = True
     return unknown

@@ -164,6 +164,7 @@ class AsyncAudit:
             f"{_ROUTE}/events/verify",
             params={"target": target},
             json={name: value for name, value in body.items() if value is not None},
+            reads=True,
         )
         verdict: Verdict = parse_json_reply(reply)
         return verdict

@@ -52,6 +52,8 @@ class AsyncDocuments:
 
         Raises:
             ConflictError: a document with this id exists.
+            ApiError: if its `is_outcome_unknown` is True, the document may have been created; look for the document
+                before you repeat the call.
         """
         created: dict[str, Any] = parse_json_reply(await self._transport.request("POST", self._route, json=document))
         return created

@@ -170,7 +170,9 @@ class AsyncQueries:
             InvalidRequestError: the text is not valid KQL, or tries to write.
         """
         body = {"query": text, **build_parameters(None, time_range, start, end, limit)}
-        return QueryResult.from_reply(parse_json_reply(await self._transport.request("POST", _ROUTE, json=body)))
+        return QueryResult.from_reply(
+            parse_json_reply(await self._transport.request("POST", _ROUTE, json=body, reads=True))
+        )
 
 
 def _build_execution_path(lookup: str) -> str:

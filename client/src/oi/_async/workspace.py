@@ -102,8 +102,8 @@ class AsyncWorkspace:
         Args:
             method: HTTP method.
             path: URL path, in which variable parts are percent-encoded.
-            options: ``params`` (query parameters), ``json`` or ``content`` (body), ``headers``, and ``appends`` (True
-                to send an ``Idempotency-Key``).
+            options: ``params`` (query parameters), ``json`` or ``content`` (body), ``headers``, ``appends`` (True to
+                send an ``Idempotency-Key``), and ``reads`` (True for a POST that changes no data).
 
         Raises:
             ApiError: the service rejects the request or cannot be reached.
@@ -146,7 +146,9 @@ class AsyncWorkspace:
 
     async def plan_document(self, document: str) -> "WorkspacePlan":
         """Return the changes that a YAML workspace document would make; ``planTag`` identifies this plan of changes."""
-        response = await self._transport.request("POST", f"{_DOCUMENT}/plan", content=document, headers=_YAML)
+        response = await self._transport.request(
+            "POST", f"{_DOCUMENT}/plan", content=document, headers=_YAML, reads=True
+        )
         plan: WorkspacePlan = parse_json_reply(response)
         return plan
 

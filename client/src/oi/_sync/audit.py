@@ -160,6 +160,7 @@ class Audit:
             f"{_ROUTE}/events/verify",
             params={"target": target},
             json={name: value for name, value in body.items() if value is not None},
+            reads=True,
         )
         verdict: Verdict = parse_json_reply(reply)
         return verdict

@@ -16,8 +16,8 @@ from oi.requests import (
     can_method_change_data,
     find_error,
     find_retry_delay,
-    has_failed_before_sending,
-    interpret_error_after_lost_reply,
+    interpret_error_of_uncertain_change,
+    is_outcome_uncertain,
     is_safe_to_repeat,
     parse_json_reply,
 )
@@ -96,7 +96,7 @@ class Transport:
                 parameters: dict[str, Any] = {"minutes": _TOKEN_MINUTES}
                 if self._scopes is not None:
                     parameters["scopes"] = ",".join(self._scopes)
-                reply = self._send_with_retries("GET", _TOKENS, self._key or "", params=parameters)
+                reply = self._send_with_retries("GET", _TOKENS, self._key or "", changes_data=False, params=parameters)
                 self._token = parse_token(parse_json_reply(reply))
             return self._token.text
 
@@ -110,12 +110,14 @@ class Transport:
         content: bytes | str | None = None,
         headers: Mapping[str, str] | None = None,
         appends: bool = False,
+        reads: bool = False,
     ) -> httpx.Response:
         """Send a request and return the reply.
 
-        After a reply 429 or 503, the request is sent again when its ``Retry-After`` has passed. After a lost
-        connection, it is sent again if a repetition is safe: GET, HEAD, PUT, DELETE, and requests with an
-        ``Idempotency-Key``. If a repeated DELETE without ETag gets 404, the deletion succeeded.
+        After a reply 429 or 503, the request is sent again when its ``Retry-After`` has passed. If the service may have
+        made a change, because the connection was lost or a reply 503 does not rule it out, the request is sent again
+        only if a repetition is safe: GET, HEAD, PUT, DELETE, and requests with an ``Idempotency-Key``. If a repeated
+        DELETE without ETag gets 404, the deletion succeeded.
 
         Args:
             method: HTTP method.
@@ -126,11 +128,12 @@ class Transport:
             headers: further request headers.
             appends: True if a repetition would create something twice; the request then gets an ``Idempotency-Key``, by
                 which the service recognises a repetition.
+            reads: True for a POST that changes no data; it is sent again after each reply 503.
 
         Raises:
-            UnreachableError: the service cannot be reached, or the connection was lost and the change may have been
-                made.
-            ApiError: the service rejects the request.
+            UnreachableError: the service cannot be reached, or the change may have been made.
+            ApiError: the service rejects the request, or fails; `is_outcome_unknown` is True if the change may have
+                been made.
         """
         built = build_headers("", headers, is_append=appends)
         chosen = {name: value for name, value in (params or {}).items() if value is not None}
@@ -139,12 +142,12 @@ class Transport:
             options["content"] = content
         elif json is not None:
             options["json"] = json
+        changes_data = can_method_change_data(method) and not reads
         try:
-            return self._send_with_token(method, path, **options)
+            return self._send_with_token(method, path, changes_data=changes_data, **options)
         except ApiError as error:
-            failure = interpret_error_after_lost_reply(method, built, error) if error.is_outcome_unknown else error
+            failure = interpret_error_of_uncertain_change(method, built, error) if error.is_outcome_unknown else error
             if failure is error:
-                error.is_outcome_unknown = False
                 raise
             if failure is not None:
                 raise failure from error
@@ -171,31 +174,34 @@ class Transport:
         except httpx.RequestError as error:
             raise UnreachableError(f"{self.url} does not respond: {error}") from error
 
-    def _send_with_token(self, method: str, path: str, **options: Any) -> httpx.Response:
+    def _send_with_token(self, method: str, path: str, *, changes_data: bool, **options: Any) -> httpx.Response:
         """Send a request with the access token; if the service rejects the token, send it again with a new token."""
         token = self.get_token()
         try:
-            return self._send_with_retries(method, path, token, **options)
+            return self._send_with_retries(method, path, token, changes_data=changes_data, **options)
         except SignInError as error:
             # A signature needs a person who signs in again, not a program that has stored the key.
             if not self.can_renew or error.code == REAUTHENTICATION_REQUIRED:
                 raise
-            is_reply_lost = error.is_outcome_unknown
+            is_outcome_unknown = error.is_outcome_unknown
         try:
             # The token may have been revoked, or the service has new signing keys.
-            return self._send_with_retries(method, path, self.get_token(renew=True), **options)
+            token = self.get_token(renew=True)
+            return self._send_with_retries(method, path, token, changes_data=changes_data, **options)
         except ApiError as error:
-            error.is_outcome_unknown |= is_reply_lost
+            error.is_outcome_unknown |= is_outcome_unknown
             raise
 
-    def _send_with_retries(self, method: str, path: str, token: str, **options: Any) -> httpx.Response:
+    def _send_with_retries(
+        self, method: str, path: str, token: str, *, changes_data: bool, **options: Any
+    ) -> httpx.Response:
         """Send a request until it succeeds or must not be repeated.
 
         Raises:
             ApiError: error of the last attempt. Its `is_outcome_unknown` is True if the request can change something
-                and the reply to one of the attempts was lost.
+                and one of the attempts may have done so.
         """
-        attempt, is_reply_lost = 0, False
+        attempt, is_outcome_unknown = 0, False
         options["headers"] = build_headers(token, options.get("headers"), is_append=False)
         while True:
             attempt += 1
@@ -203,14 +209,17 @@ class Transport:
                 response = self.client.request(method, path, **options)
             except httpx.RequestError as cause:
                 error: Any = UnreachableError(f"{self.url} does not respond: {str(cause) or type(cause).__name__}")
-                is_reply_lost |= not has_failed_before_sending(cause)
-                may_repeat = has_failed_before_sending(cause) or is_safe_to_repeat(method, options["headers"])
+                is_uncertain = not has_failed_before_sending(cause)
+                may_repeat = not is_uncertain or is_safe_to_repeat(method, options["headers"])
             else:
-                error, may_repeat = find_error(response), True
+                error = find_error(response)
                 if error is None:
                     return response
+                is_uncertain = is_outcome_uncertain(error)
+                may_repeat = not (is_uncertain and changes_data) or is_safe_to_repeat(method, options["headers"])
+            is_outcome_unknown |= is_uncertain and changes_data
             pause = find_retry_delay(error, attempt, self._max_attempts) if may_repeat else None
             if pause is None:
-                error.is_outcome_unknown = is_reply_lost and can_method_change_data(method)
+                error.is_outcome_unknown = is_outcome_unknown
                 raise error
             sleep(pause)

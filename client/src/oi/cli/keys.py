@@ -40,7 +40,7 @@ def create_key(as_json: bool, **members: Any) -> None:
     names = {"expires_in_days": "expiresInDays"}
     body = {names.get(name, name): value for name, value in members.items() if value not in (None, ())}
     with open_workspace() as workspace:
-        created = workspace.request("POST", _ROUTE, json=body)
+        created = workspace.request("POST", _ROUTE, json=body, appends=True)
     if as_json:
         print_json(created)
         return

@@ -7,7 +7,7 @@ from importlib import import_module
 import click
 
 DONE, REFUSED, WRONG_USAGE, UNREACHABLE = 0, 1, 2, 3
-"""Exit codes: 0 done; 1 refused, not found or broken; 2 wrong usage; 3 service not reachable."""
+"""Exit codes: 0 done; 1 refused, not found or broken; 2 wrong usage; 3 service not reachable, or outcome unknown."""
 
 _COMMANDS = {
     "alerts": ("oi.cli.items", "List, acknowledge and configure alerts."),
@@ -117,7 +117,7 @@ def _report_error(error: Exception) -> int:
             click.echo(escape_controls_except_line_breaks(note), err=True)
         if error.trace_id:
             click.echo(f"  trace id {escape_controls(error.trace_id)}", err=True)
-        return REFUSED
+        return UNREACHABLE if error.is_outcome_unknown else REFUSED
     if isinstance(error, (OSError, ValueError)):
         click.echo(f"error: {escape_controls(str(error))}", err=True)
         return REFUSED

@@ -312,6 +312,39 @@ def test_the_reply_to_a_repeated_append_is_certain(
     assert len(recorded_pauses) == 1
 
 
+def test_an_append_is_repeated_while_its_first_attempt_is_in_progress(recorded_pauses: list[float]) -> None:
+    """If the service still works on the first attempt of an append, the client repeats the append until it is done."""
+    in_use = [build_error_reply(409, "IDEMPOTENCY_KEY_IN_USE") for _ in range(2)]
+    fake_service = FakeService(httpx.ReadError("lost"), *in_use, httpx.Response(201))
+    with open_transport(fake_service) as transport:
+        assert transport.request("POST", "/a", appends=True).status_code == 201
+    assert len({each.headers["idempotency-key"] for each in fake_service.requests}) == 1
+    assert len(recorded_pauses) == 3
+
+
+@pytest.mark.parametrize(
+    ("status", "code", "attempts"), [(409, "IDEMPOTENCY_KEY_IN_USE", 5), (422, "IDEMPOTENCY_KEY_REUSED", 2)]
+)
+def test_a_refused_idempotency_key_does_not_tell_the_outcome(
+    recorded_pauses: list[float], status: int, code: str, attempts: int
+) -> None:
+    """If a reply was lost and the service then refuses the Idempotency-Key, the outcome is unknown."""
+    fake_service = FakeService(httpx.ReadError("lost"), *(build_error_reply(status, code) for _ in range(attempts - 1)))
+    with open_transport(fake_service) as transport, pytest.raises(UnreachableError, match=code) as raised:
+        transport.request("POST", "/a", appends=True)
+    assert raised.value.is_outcome_unknown
+    assert (len(fake_service.requests), len(recorded_pauses)) == (attempts, attempts - 1)
+
+
+def test_a_key_that_was_used_for_another_request_is_a_refusal(recorded_pauses: list[float]) -> None:
+    """If no reply was lost, an Idempotency-Key that was used for another request is an invalid request."""
+    fake_service = FakeService(build_error_reply(422, "IDEMPOTENCY_KEY_REUSED"))
+    with open_transport(fake_service) as transport, pytest.raises(InvalidRequestError) as raised:
+        transport.request("POST", "/a", headers={"Idempotency-Key": "k"})
+    assert not raised.value.is_outcome_unknown
+    assert recorded_pauses == []
+
+
 def test_a_token_that_cannot_be_requested_does_not_hide_a_change(recorded_pauses: list[float]) -> None:
     """A lost reply to a request for a token is no lost change; a change that was lost before stays unknown."""
     fake_service = FakeService()

@@ -15,6 +15,7 @@ MAX_WAIT_SECONDS = 60.0
 """Maximum pause between two attempts; a longer ``Retry-After`` ends the attempts."""
 _REPEATED = frozenset({429, 503})
 _ROUTE_NOT_FOUND = "ROUTE_NOT_FOUND"
+_KEY_IN_USE, _KEY_REUSED = "IDEMPOTENCY_KEY_IN_USE", "IDEMPOTENCY_KEY_REUSED"
 _READING = frozenset({"GET", "HEAD"})
 _CERTAIN = frozenset({413, 415, 428})
 """HTTP statuses of errors that depend only on the request itself, so that every attempt gets the same reply."""
@@ -129,6 +130,9 @@ def _is_change_ruled_out(method: str, error: ApiError) -> bool:
         # The body of a PUT can contain properties that the service sets, such as `etag`. After the change they are not
         # those of the stored item, so the repetition gets 400.
         return error.status in _CERTAIN or (method == "DELETE" and error.status == _BAD_REQUEST)
+    if error.code in {_KEY_IN_USE, _KEY_REUSED}:
+        # The service has received an earlier attempt, whose outcome these errors do not tell.
+        return False
     # The client repeats a POST only if the service, whose errors have codes, recognises the repetition.
     return bool(error.code) and error.status not in _UNRECOGNISED and error.status < _SERVER_ERRORS
 
@@ -190,7 +194,8 @@ def find_retry_delay(error: ApiError, attempt: int, max_attempts: int = MAX_ATTE
         attempt: number of attempts so far.
         max_attempts: maximum number of attempts of the request.
     """
-    if attempt >= max_attempts or (error.status and error.status not in _REPEATED):
+    is_temporary = not error.status or error.status in _REPEATED or error.code == _KEY_IN_USE
+    if attempt >= max_attempts or not is_temporary:
         return None
     if error.retry_after is None:
         return float(min(MAX_WAIT_SECONDS, 2.0 ** (attempt - 1) * random.uniform(0.5, 1.0)))

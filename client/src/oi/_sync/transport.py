@@ -114,8 +114,8 @@ class Transport:
     ) -> httpx.Response:
         """Send a request and return the reply.
 
-        After a reply 429 or 503, the request is sent again when its ``Retry-After`` has passed. If the service may have
-        made a change, because the connection was lost or a reply 503 does not rule it out, the request is sent again
+        After a reply 429 or 503, the request is sent again when its ``Retry-After`` has passed; also while an earlier
+        attempt with the same ``Idempotency-Key`` is still in progress. If the service may have made a change, because the connection was lost or a reply 503 does not rule it out, the request is sent again
         only if a repetition is safe: GET, HEAD, PUT, DELETE, and requests with an ``Idempotency-Key``. If a repeated
         DELETE without ETag gets 404, the deletion succeeded.
 

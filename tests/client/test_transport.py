@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
 from typing import Any
 
 import httpx
@@ -32,13 +33,16 @@ class FakeService:
         self.answers = list(replies)
         self.requests: list[httpx.Request] = []
         self.tokens = 0
-        self.expires = datetime.now(UTC) + timedelta(hours=1)
+        self.now = datetime.now(UTC).replace(microsecond=0)
+        self.expires = self.now + timedelta(hours=1)
 
     def reply_to_request(self, request: httpx.Request) -> httpx.Response:
         """Return the reply to one request."""
         if request.url.path == "/workspace/api/keys/jwt":
             self.tokens += 1
-            return httpx.Response(200, json={"Token": f"token-{self.tokens}", "ExpiresAt": self.expires.isoformat()})
+            headers = {"Date": format_datetime(self.now, usegmt=True)}
+            token = {"Token": f"token-{self.tokens}", "ExpiresAt": self.expires.isoformat()}
+            return httpx.Response(200, json=token, headers=headers)
         self.requests.append(request)
         answer = self.answers.pop(0)
         if isinstance(answer, Exception):
@@ -94,10 +98,27 @@ def test_the_client_uses_one_token_for_many_requests(recorded_pauses: list[float
         for _ in range(3):
             transport.request("GET", "/a")
         assert [each.headers["authorization"][-1] for each in fake_service.requests] == ["1", "1", "1", "2"]
-        fake_service.expires = datetime.now(UTC) + timedelta(seconds=59)
+        fake_service.expires = fake_service.now + timedelta(seconds=59)
         transport.get_token(renew=True)
         transport.request("GET", "/a")
     assert fake_service.tokens == 4
+    assert recorded_pauses == []
+
+
+@pytest.mark.parametrize("hours", [-2, 2])
+def test_a_wrong_clock_of_this_computer_does_not_renew_tokens(recorded_pauses: list[float], hours: int) -> None:
+    """The client requests one token for many requests, even if the clocks of client and service differ by hours."""
+    fake_service = FakeService(*(httpx.Response(200) for _ in range(3)))
+    fake_service.now += timedelta(hours=hours)
+    fake_service.expires += timedelta(hours=hours)
+    with open_transport(fake_service) as transport:
+        for _ in range(3):
+            transport.request("GET", "/a")
+        assert fake_service.tokens == 1
+        fake_service.expires = fake_service.now + timedelta(seconds=59)
+        transport.get_token(renew=True)
+        transport.get_token()
+    assert fake_service.tokens == 3
     assert recorded_pauses == []
 
 

@@ -1,7 +1,9 @@
 """Access tokens that the client requests with its API key."""
 
+import time
 from dataclasses import dataclass
 from datetime import datetime
+from email.utils import parsedate_to_datetime
 from typing import Any
 
 from oi.errors import ApiError
@@ -16,14 +18,14 @@ class Token:
 
     Attributes:
         text: the token itself, a JWT.
-        expires_at: expiry in seconds since 1970; None if unknown.
+        expires_at: expiry in seconds of the monotonic clock; None if unknown.
     """
 
     text: str
     expires_at: float | None = None
 
     def is_fresh(self, now: float) -> bool:
-        """Return whether the token is valid for at least another minute; ``now`` is the time in seconds since 1970."""
+        """Return whether the token is valid for at least another minute at a time of the monotonic clock."""
         return self.expires_at is None or now < self.expires_at - RENEW_SECONDS
 
 
@@ -37,13 +39,28 @@ def check_credential(text: str) -> None:
         raise ValueError("the API key or token contains a space, a line break or another invalid character")
 
 
-def parse_token(reply: Any) -> Token:
+def parse_token(reply: Any, date_header: str, requested_at: float) -> Token:
     """Parse the access token in the reply of ``GET /workspace/api/keys/jwt``.
+
+    Args:
+        reply: JSON value of the reply.
+        date_header: HTTP header ``Date`` of the reply; empty if it is missing.
+        requested_at: time of the monotonic clock, in seconds, at which the request was sent.
 
     Raises:
         ApiError: the reply contains no token, most often because the address belongs to another server.
     """
     try:
-        return Token(str(reply["Token"]), datetime.fromisoformat(reply["ExpiresAt"]).timestamp())
+        # Both times are of the service's clock, because that of this computer can be hours ahead or behind.
+        seconds = datetime.fromisoformat(reply["ExpiresAt"]).timestamp() - _parse_date(date_header)
+        return Token(str(reply["Token"]), requested_at + seconds)
     except (KeyError, TypeError, ValueError):
         raise ApiError(0, "", "The reply contains no token; check that the URL is that of a workspace.") from None
+
+
+def _parse_date(date_header: str) -> float:
+    """Return the time of a ``Date`` header in seconds since 1970; the time of this computer if it is malformed."""
+    try:
+        return parsedate_to_datetime(date_header).timestamp()
+    except ValueError:
+        return time.time()

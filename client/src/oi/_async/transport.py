@@ -92,14 +92,15 @@ class AsyncTransport:
         async with self._lock:
             if self._source is not None:
                 return self._source()
-            if self._token is None or (self._key is not None and (renew or not self._token.is_fresh(time.time()))):
+            if self._token is None or (self._key is not None and (renew or not self._token.is_fresh(time.monotonic()))):
                 parameters: dict[str, Any] = {"minutes": _TOKEN_MINUTES}
                 if self._scopes is not None:
                     parameters["scopes"] = ",".join(self._scopes)
+                requested_at = time.monotonic()
                 reply = await self._send_with_retries(
                     "GET", _TOKENS, self._key or "", changes_data=False, params=parameters
                 )
-                self._token = parse_token(parse_json_reply(reply))
+                self._token = parse_token(parse_json_reply(reply), reply.headers.get("Date", ""), requested_at)
             return self._token.text
 
     async def request(
@@ -116,10 +117,11 @@ class AsyncTransport:
     ) -> httpx.Response:
         """Send a request and return the reply.
 
-        After a reply 429 or 503, the request is sent again when its ``Retry-After`` has passed; also while an earlier
-        attempt with the same ``Idempotency-Key`` is still in progress. If the service may have made a change, because the connection was lost or a reply 503 does not rule it out, the request is sent again
-        only if a repetition is safe: GET, HEAD, PUT, DELETE, and requests with an ``Idempotency-Key``. If a repeated
-        DELETE without ETag gets 404, the deletion succeeded.
+        After a reply 429 or 503, the request is sent again when its ``Retry-After`` has passed. If the service may have
+        made a change, because the connection was lost or a reply 503 does not rule it out, the request is sent again
+        only if a repetition is safe: GET, HEAD, PUT, DELETE, and requests with an ``Idempotency-Key``. These are also
+        repeated while the service still works on an earlier attempt. If a repeated DELETE without ETag gets 404, the
+        deletion succeeded.
 
         Args:
             method: HTTP method.

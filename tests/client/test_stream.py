@@ -1,16 +1,17 @@
 """Tests of the client's live stream when connections are lost."""
 
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
-from oi import AsyncWorkspace, SignInError, UnreachableError
+from oi import ApiError, AsyncWorkspace, SignInError, UnreachableError
 from oi._async import stream as module
 from oi._async.transport import AsyncTransport
 from oi.credentials import Token
+from oi.errors import build_api_error
 from websockets.datastructures import Headers
 from websockets.exceptions import ConnectionClosedError, InvalidMessage, InvalidProxy, InvalidStatus
 from websockets.http11 import Response
@@ -48,9 +49,17 @@ class FakeService:
 
 
 async def read_messages(
-    service: FakeService, count: int, monkeypatch: pytest.MonkeyPatch, key: str | None = None
+    service: FakeService,
+    count: int,
+    monkeypatch: pytest.MonkeyPatch,
+    key: str | None = None,
+    token_errors: Sequence[ApiError] = (),
 ) -> list[tuple[str, str]]:
-    """Return the connection and the id of each of the first messages of the stream."""
+    """Return the connection and the id of each of the first messages of the stream.
+
+    The first requests for a token fail with ``token_errors``.
+    """
+    failures = iter(token_errors)
     tokens = iter(range(1, 100))
 
     async def skip_wait(_seconds: float) -> None:
@@ -60,6 +69,8 @@ async def read_messages(
     monkeypatch.setattr(module, "sleep", skip_wait)
 
     async def issue_token(transport: AsyncTransport, *, renew: bool = False) -> str:
+        for failure in failures:
+            raise failure
         if transport._token is None or (renew and transport.can_renew):
             transport._token = Token(f"token-{next(tokens)}")
         return transport._token.text
@@ -123,6 +134,14 @@ async def test_a_failed_handshake_of_the_stream_is_repeated(monkeypatch: pytest.
         [message],
     )
     assert await read_messages(service, 1, monkeypatch) == [("rig", "m-1")]
+
+
+async def test_a_failed_renewal_of_the_token_does_not_end_the_stream(monkeypatch: pytest.MonkeyPatch) -> None:
+    """If the service fails when the client renews its token, the stream continues as after a failed handshake."""
+    service = FakeService([build_message(1, datetime.now(UTC))])
+    errors = [build_api_error(status, {}) for status in (500, 502, 503, 504, 429)]
+    found = await read_messages(service, 1, monkeypatch, key="oik_1", token_errors=errors)
+    assert found == [("rig", "m-1")]
 
 
 async def test_the_stream_raises_an_error_after_repeated_failures(monkeypatch: pytest.MonkeyPatch) -> None:

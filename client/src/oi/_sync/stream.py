@@ -13,7 +13,6 @@ from oi._sync.transport import Transport
 from oi._sync.waiting import sleep
 from oi.errors import (
     ApiError,
-    OverloadedError,
     ServerError,
     SignInError,
     TooManyRequestsError,
@@ -71,8 +70,8 @@ def stream_messages(
         except InvalidProxy:
             # The message of websockets contains the address of the proxy, which may contain a password.
             raise UnreachableError("The proxy URL in the environment variables is invalid") from None
-        except (ConnectionClosed, OverloadedError, TooManyRequestsError):
-            pass  # the service restarts or is overloaded, or the token has expired
+        except (ConnectionClosed, ServerError, TooManyRequestsError):
+            pass  # the service restarts, fails or is overloaded, or the token has expired
         except (OSError, InvalidHandshake, InvalidURI, UnreachableError) as failure:
             if pause >= _MAX_PAUSE:
                 raise _build_unreachable_error(transport.url, failure) from None

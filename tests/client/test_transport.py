@@ -122,6 +122,30 @@ def test_a_wrong_clock_of_this_computer_does_not_renew_tokens(recorded_pauses: l
     assert recorded_pauses == []
 
 
+@pytest.mark.parametrize(("timeout", "expected"), [(5.0, 240.0), (300.0, 300.0)])
+def test_a_slow_request_waits_for_its_reply_as_long_as_the_service_works(
+    recorded_pauses: list[float], timeout: float, expected: float
+) -> None:
+    """A slow request waits 240 seconds for its reply; other requests wait as long as the caller of the client says."""
+    fake_service = FakeService(httpx.Response(200), httpx.Response(200))
+    with open_transport(fake_service, token="jwt", timeout=timeout) as transport:
+        transport.client.timeout = httpx.Timeout(timeout)
+        transport.request("GET", "/a", is_slow=True)
+        transport.request("GET", "/a")
+    slow, other = (each.extensions["timeout"] for each in fake_service.requests)
+    assert (slow["read"], slow["connect"], other["read"]) == (expected, timeout, timeout)
+    assert recorded_pauses == []
+
+
+def test_a_slow_request_without_a_reply_in_time_is_not_repeated(recorded_pauses: list[float]) -> None:
+    """A slow request that gets no reply in time is not sent again, but it is after a lost connection."""
+    fake_service = FakeService(httpx.ReadError("lost"), httpx.ReadTimeout("late"))
+    with open_transport(fake_service) as transport, pytest.raises(UnreachableError, match="late"):
+        transport.request("GET", "/a", is_slow=True)
+    assert len(fake_service.requests) == 2
+    assert len(recorded_pauses) == 1
+
+
 def test_a_given_token_is_not_renewed(recorded_pauses: list[float]) -> None:
     """If the token with which a client was created is rejected, the client raises an error without a new token."""
     fake_service = FakeService(build_error_reply(401))

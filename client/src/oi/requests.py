@@ -13,6 +13,8 @@ MAX_ATTEMPTS = 5
 """Default of the maximum number of attempts of one request."""
 MAX_WAIT_SECONDS = 60.0
 """Maximum pause between two attempts; a longer ``Retry-After`` ends the attempts."""
+SLOW_REPLY_SECONDS = 240.0
+"""Time to wait for the reply to a query or a verification; the service replies within 230 s."""
 _REPEATED = frozenset({429, 503})
 _ROUTE_NOT_FOUND = "ROUTE_NOT_FOUND"
 _KEY_IN_USE, _KEY_REUSED = "IDEMPOTENCY_KEY_IN_USE", "IDEMPOTENCY_KEY_REUSED"

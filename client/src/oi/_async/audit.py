@@ -145,7 +145,7 @@ class AsyncAudit:
             "format": format,
             "limit": limit,
         }
-        response = await self._transport.request("GET", f"{_ROUTE}/events/export", params=parameters)
+        response = await self._transport.request("GET", f"{_ROUTE}/events/export", params=parameters, is_slow=True)
         return response.content, response.headers["x-provenance-has-more"] == "true"
 
     async def verify(
@@ -165,6 +165,7 @@ class AsyncAudit:
             params={"target": target},
             json={name: value for name, value in body.items() if value is not None},
             reads=True,
+            is_slow=True,
         )
         verdict: Verdict = parse_json_reply(reply)
         return verdict

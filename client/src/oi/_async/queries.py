@@ -71,7 +71,7 @@ class AsyncQueries:
             NotFoundError: no query has this short name or API path.
         """
         reply = await self._transport.get_json(
-            _build_execution_path(lookup), build_parameters(parameters, time_range, start, end, limit)
+            _build_execution_path(lookup), build_parameters(parameters, time_range, start, end, limit), is_slow=True
         )
         return QueryResult.from_reply(reply)
 
@@ -86,7 +86,7 @@ class AsyncQueries:
             query: query parameters of the URL, from :func:`build_parameters`.
         """
         response = await self._transport.request(
-            "GET", _build_execution_path(lookup), params=query, headers={"Accept": media_type}
+            "GET", _build_execution_path(lookup), params=query, headers={"Accept": media_type}, is_slow=True
         )
         return response.content, response.headers
 
@@ -171,7 +171,7 @@ class AsyncQueries:
         """
         body = {"query": text, **build_parameters(None, time_range, start, end, limit)}
         return QueryResult.from_reply(
-            parse_json_reply(await self._transport.request("POST", _ROUTE, json=body, reads=True))
+            parse_json_reply(await self._transport.request("POST", _ROUTE, json=body, reads=True, is_slow=True))
         )
 
 

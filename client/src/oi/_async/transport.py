@@ -12,6 +12,7 @@ from oi.credentials import Token, check_credential, parse_token
 from oi.errors import REAUTHENTICATION_REQUIRED, ApiError, SignInError, UnreachableError
 from oi.requests import (
     MAX_ATTEMPTS,
+    SLOW_REPLY_SECONDS,
     build_headers,
     can_method_change_data,
     find_error,
@@ -34,7 +35,8 @@ class AsyncTransport:
         key: API key, exchanged for tokens.
         token: JWT, or a function that returns a valid JWT and is called before each request.
         scopes: access rights of the tokens; None for all rights of the key.
-        timeout: seconds to wait for a connection or for the next part of a reply.
+        timeout: seconds to wait for a connection or for the next part of a reply; a slow request waits at least 240 s
+            for its reply.
         max_attempts: maximum number of attempts of one request; 1 for a caller that repeats requests itself.
 
     Raises:
@@ -66,6 +68,7 @@ class AsyncTransport:
         self._source = token if callable(token) else None
         self._token = Token(token) if isinstance(token, str) else None
         self._scopes = scopes
+        self._slow_timeout = httpx.Timeout(timeout, read=max(timeout, SLOW_REPLY_SECONDS))
         self._max_attempts = max_attempts
         self._lock = Lock()
 
@@ -114,6 +117,7 @@ class AsyncTransport:
         headers: Mapping[str, str] | None = None,
         appends: bool = False,
         reads: bool = False,
+        is_slow: bool = False,
     ) -> httpx.Response:
         """Send a request and return the reply.
 
@@ -133,6 +137,8 @@ class AsyncTransport:
             appends: True if a repetition would create something twice; the request then gets an ``Idempotency-Key``, by
                 which the service recognises a repetition.
             reads: True for a POST that changes no data; it is sent again after each reply 503.
+            is_slow: True if the service may work for minutes before it replies. If no reply comes in that time, the
+                request is not sent again, because the service would do the work once more.
 
         Raises:
             UnreachableError: the service cannot be reached, or the change may have been made.
@@ -146,6 +152,8 @@ class AsyncTransport:
             options["content"] = content
         elif json is not None:
             options["json"] = json
+        if is_slow:
+            options["timeout"] = self._slow_timeout
         changes_data = can_method_change_data(method) and not reads
         try:
             return await self._send_with_token(method, path, changes_data=changes_data, **options)
@@ -157,9 +165,9 @@ class AsyncTransport:
                 raise failure from error
             return httpx.Response(204)
 
-    async def get_json(self, path: str, params: Mapping[str, Any] | None = None) -> Any:
+    async def get_json(self, path: str, params: Mapping[str, Any] | None = None, *, is_slow: bool = False) -> Any:
         """Send a GET request and return the JSON reply; parameters and errors as :meth:`request`."""
-        return parse_json_reply(await self.request("GET", path, params=params))
+        return parse_json_reply(await self.request("GET", path, params=params, is_slow=is_slow))
 
     @asynccontextmanager
     async def open_signed_link(self, url: str) -> AsyncIterator[httpx.Response]:
@@ -214,7 +222,8 @@ class AsyncTransport:
             except httpx.RequestError as cause:
                 error: Any = UnreachableError(f"{self.url} does not respond: {str(cause) or type(cause).__name__}")
                 is_uncertain = not has_failed_before_sending(cause)
-                may_repeat = not is_uncertain or is_safe_to_repeat(method, options["headers"])
+                is_late = isinstance(cause, httpx.ReadTimeout) and "timeout" in options
+                may_repeat = not is_uncertain or (is_safe_to_repeat(method, options["headers"]) and not is_late)
             else:
                 error = find_error(response)
                 if error is None:

@@ -143,7 +143,7 @@ class Audit:
             "format": format,
             "limit": limit,
         }
-        response = self._transport.request("GET", f"{_ROUTE}/events/export", params=parameters)
+        response = self._transport.request("GET", f"{_ROUTE}/events/export", params=parameters, is_slow=True)
         return response.content, response.headers["x-provenance-has-more"] == "true"
 
     def verify(self, *, target: str | None = None, scope: str | None = None, record_id: str | None = None) -> "Verdict":
@@ -161,6 +161,7 @@ class Audit:
             params={"target": target},
             json={name: value for name, value in body.items() if value is not None},
             reads=True,
+            is_slow=True,
         )
         verdict: Verdict = parse_json_reply(reply)
         return verdict

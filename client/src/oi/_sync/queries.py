@@ -71,7 +71,7 @@ class Queries:
             NotFoundError: no query has this short name or API path.
         """
         reply = self._transport.get_json(
-            _build_execution_path(lookup), build_parameters(parameters, time_range, start, end, limit)
+            _build_execution_path(lookup), build_parameters(parameters, time_range, start, end, limit), is_slow=True
         )
         return QueryResult.from_reply(reply)
 
@@ -86,7 +86,7 @@ class Queries:
             query: query parameters of the URL, from :func:`build_parameters`.
         """
         response = self._transport.request(
-            "GET", _build_execution_path(lookup), params=query, headers={"Accept": media_type}
+            "GET", _build_execution_path(lookup), params=query, headers={"Accept": media_type}, is_slow=True
         )
         return response.content, response.headers
 
@@ -168,7 +168,9 @@ class Queries:
             InvalidRequestError: the text is not valid KQL, or tries to write.
         """
         body = {"query": text, **build_parameters(None, time_range, start, end, limit)}
-        return QueryResult.from_reply(parse_json_reply(self._transport.request("POST", _ROUTE, json=body, reads=True)))
+        return QueryResult.from_reply(
+            parse_json_reply(self._transport.request("POST", _ROUTE, json=body, reads=True, is_slow=True))
+        )
 
 
 def _build_execution_path(lookup: str) -> str:

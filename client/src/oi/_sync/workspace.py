@@ -43,7 +43,8 @@ class Workspace:
         key: API key; the client exchanges it for tokens and renews them.
         token: JWT instead of a key, or a function that returns a valid JWT and is called before each request.
         scopes: access rights of the tokens; all rights of the key if omitted. Request only what the program needs.
-        timeout: seconds to wait for a connection or for the next part of a reply.
+        timeout: seconds to wait for a connection or for the next part of a reply; queries, audit exports and audit
+            verifications wait at least 240 s for the reply.
 
     Raises:
         ValueError: both ``key`` and ``token`` are given, or neither; or one of the arguments has invalid characters.
@@ -103,7 +104,8 @@ class Workspace:
             method: HTTP method.
             path: URL path, in which variable parts are percent-encoded.
             options: ``params`` (query parameters), ``json`` or ``content`` (body), ``headers``, ``appends`` (True to
-                send an ``Idempotency-Key``), and ``reads`` (True for a POST that changes no data).
+                send an ``Idempotency-Key``), ``reads`` (True for a POST that changes no data), and ``is_slow`` (True to
+                wait up to 240 s for the reply).
 
         Raises:
             ApiError: the service rejects the request or cannot be reached.

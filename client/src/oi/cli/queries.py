@@ -224,6 +224,6 @@ def run_kql_text(
     with open_workspace() as workspace:
         if as_json:
             body = {"query": written, **build_parameters(None, time_range, start, end, limit)}
-            print_json(workspace.request("POST", "/oi-api/warm-queries", json=body, reads=True))
+            print_json(workspace.request("POST", "/oi-api/warm-queries", json=body, reads=True, is_slow=True))
             return
         _print_result(workspace.kql(written, time_range=time_range, start=start, end=end, limit=limit))

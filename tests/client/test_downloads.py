@@ -1,5 +1,7 @@
-"""Tests of downloads that fail or are cancelled, in the client."""
+"""Tests of downloads that fail or are cancelled, and of the links to their files, in the client."""
 
+from hashlib import sha256
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -30,3 +32,74 @@ def test_the_error_about_a_failed_download_contains_the_reason() -> None:
 def test_the_error_about_a_cancelled_download_states_the_status() -> None:
     """The error about a download that ended without a reason states the status of the download."""
     assert find_download_error({"status": "cancelled", "error": None}).detail == "The download is cancelled."
+
+
+class FakeService:
+    """Fake service with a completed download of two files, each with a link that changes with each request for it.
+
+    Attributes:
+        answers: replies to the requests for files before the service sends them; None sends the file.
+        links: links of the files that were requested.
+    """
+
+    def __init__(self, *answers: httpx.Response | Exception | None) -> None:
+        self.answers = list(answers)
+        self.links: list[str] = []
+        self.states = 0
+
+    def reply_to_request(self, request: httpx.Request) -> httpx.Response:
+        """Return the state of the download, or a file."""
+        if request.url.path.startswith("/oi-api/"):
+            self.states += 1
+            return httpx.Response(200, json=self._build_state())
+        self.links.append(str(request.url.copy_with(scheme="http", host="h"))[len("http://h/files/") :])
+        answer = self.answers.pop(0) if self.answers else None
+        if isinstance(answer, Exception):
+            raise answer
+        return httpx.Response(200, content=request.url.path.encode()) if answer is None else answer
+
+    def _build_state(self) -> dict[str, Any]:
+        paths = ["/files/a.csv", "/files/b.csv"]
+        files = [
+            {"connection": "rig", "url": f"{each}?sig={self.states}", "sha256": sha256(each.encode()).hexdigest()}
+            for each in paths
+        ]
+        return {"downloadId": "1", "status": "completed", "progress": {}, "format": "csv", "files": files}
+
+    def save_files(self, folder: Path) -> list[Path]:
+        """Save the files of a download with the client."""
+        with Workspace("https://plant.example", token="t") as workspace:
+            transport = httpx.MockTransport(self.reply_to_request)
+            workspace._transport.client = httpx.Client(transport=transport, base_url="https://plant.example")
+            download = workspace.downloads.connection("rig", start="2026-01-01T00:00:00Z", end="2026-01-02T00:00:00Z")
+            return download.save(folder)
+
+
+@pytest.fixture
+def _skip_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("oi._sync.downloads.sleep", lambda _seconds: None)
+
+
+@pytest.mark.usefixtures("_skip_pauses")
+@pytest.mark.parametrize(
+    "failure",
+    [httpx.Response(403, text="<Error>expired</Error>"), httpx.Response(503), httpx.ReadError("lost")],
+    ids=["expired", "busy", "lost"],
+)
+def test_a_file_that_cannot_be_fetched_is_fetched_by_a_new_link(
+    tmp_path: Path, failure: httpx.Response | Exception
+) -> None:
+    """If the link of a file has expired or its connection is lost, the file is fetched by a new link."""
+    service = FakeService(None, failure)
+    assert [each.read_text() for each in service.save_files(tmp_path)] == ["/files/a.csv", "/files/b.csv"]
+    assert service.links == ["a.csv?sig=2", "b.csv?sig=2", "b.csv?sig=3"]
+
+
+@pytest.mark.usefixtures("_skip_pauses")
+@pytest.mark.parametrize(("status", "attempts"), [(403, 5), (404, 1)])
+def test_a_file_that_is_always_refused_ends_the_download(tmp_path: Path, status: int, attempts: int) -> None:
+    """A file that is refused five times, or does not exist, ends the download with the error of the last attempt."""
+    service = FakeService(*(httpx.Response(status) for _ in range(attempts)))
+    with pytest.raises(ApiError) as refused:
+        service.save_files(tmp_path)
+    assert (refused.value.status, len(service.links)) == (status, attempts)

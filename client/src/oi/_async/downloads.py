@@ -9,13 +9,15 @@ from urllib.parse import quote, urljoin
 
 from oi._async.transport import AsyncTransport
 from oi._async.waiting import sleep
-from oi.errors import ApiError
+from oi.errors import ApiError, ForbiddenError, ServerError, UnreachableError
 from oi.instants import format_instant
 from oi.requests import parse_json_reply
 
 _ROUTE = "/oi-api/downloads"
 _ENDED = frozenset({"completed", "failed", "cancelled"})
 _POLL_SECONDS = 1.0
+_MAX_FILE_ATTEMPTS = 5
+"""Maximum number of attempts to fetch one file of a download."""
 
 
 class AsyncDownloads:
@@ -104,19 +106,33 @@ class AsyncDownload:
     async def save(self, folder: Path | str) -> list[Path]:
         """Wait until the download job has completed, and save its files; return the paths of the saved files.
 
-        A file gets its final name only after its SHA-256 has been verified.
+        A file gets its final name only after its SHA-256 has been verified. If its link has expired, or the connection
+        is lost, the file is fetched again by a new link.
 
         Args:
             folder: folder for the files, created if it is missing.
 
         Raises:
-            ApiError: as :meth:`wait`.
+            ApiError: as :meth:`wait`, or a file cannot be fetched in several attempts.
             ValueError: the content of a file does not match the SHA-256 that the service states.
         """
         job = await self.wait()
         target = Path(folder)
         target.mkdir(parents=True, exist_ok=True)
-        return [await self._save_file(file, target) for file in job["files"]]
+        return [await self._save_file_with_retries(index, target) for index in range(len(job["files"]))]
+
+    async def _save_file_with_retries(self, index: int, folder: Path) -> Path:
+        attempt = 1
+        while True:
+            try:
+                return await self._save_file(self.job["files"][index], folder)
+            except (ForbiddenError, ServerError, UnreachableError):
+                # A link lives for minutes, but the files before this one can take hours.
+                if attempt >= _MAX_FILE_ATTEMPTS:
+                    raise
+            attempt += 1
+            await sleep(_POLL_SECONDS)
+            await self.refresh()
 
     async def _save_file(self, file: Mapping[str, Any], folder: Path) -> Path:
         url = urljoin(f"{self._transport.url}/", file["url"])

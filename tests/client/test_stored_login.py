@@ -70,6 +70,19 @@ def test_a_credential_is_sent_only_to_a_secure_address(url: str, monkeypatch: py
         assert require_login() == Login(own, key="oik_1")
 
 
+@pytest.mark.parametrize(
+    "url",
+    ["https://user:secret@plant.example", "https://secret@plant.example", "https://user:secret@plant.example:port"],
+)
+def test_an_address_with_a_password_is_refused_without_repeating_it(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An address must not contain a user name or a password, because messages and logs contain the address."""
+    monkeypatch.setenv("OI_KEY", "oik_1")
+    monkeypatch.setenv("OI_URL", url)
+    with pytest.raises(click.UsageError, match="user name or a password") as refused:
+        require_login()
+    assert "secret" not in refused.value.message
+
+
 @pytest.mark.parametrize("name", ["OI_KEY", "OI_TOKEN"])
 @pytest.mark.parametrize("value", ["oik_secret\r", "oik_secret 2", "oik_s\u00e9cret"])
 def test_the_error_about_a_malformed_credential_names_only_its_variable(

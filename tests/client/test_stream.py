@@ -32,8 +32,11 @@ class FakeService:
         self.credentials: list[str] = []
 
     @asynccontextmanager
-    async def connect(self, url: str, additional_headers: dict[str, str]) -> AsyncIterator[AsyncIterator[str]]:
+    async def connect(
+        self, url: str, *, additional_headers: dict[str, str], proxy: bool | None
+    ) -> AsyncIterator[AsyncIterator[str]]:
         """Open the next connection of the list."""
+        assert proxy is True
         since = parse_qs(urlsplit(url).query).get("since")
         self.starts.append(datetime.fromisoformat(since[0]) if since else None)
         self.credentials.append(additional_headers["Authorization"])

@@ -4,6 +4,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Thread
 from typing import Any
 
 import httpx
@@ -67,6 +69,29 @@ def open_transport(fake_service: FakeService, **options: Any) -> Iterator[Transp
     )
     yield transport
     transport.close()
+
+
+@contextmanager
+def run_server() -> Iterator[tuple[str, list[str]]]:
+    """Run an HTTP server that replies 200 to each GET; yield its address and the list of the requested paths."""
+    paths: list[str] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            paths.append(self.path)
+            self.send_response(200)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+        def log_message(self, *_values: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}", paths
+        server.shutdown()
+        thread.join()
 
 
 def raise_read_error(request: httpx.Request) -> httpx.Response:
@@ -438,6 +463,35 @@ def test_the_error_about_a_malformed_credential_does_not_contain_it(credential: 
         assert "secr" not in str(refused.value)
 
 
+def test_the_error_about_a_malformed_token_of_a_function_does_not_contain_it(recorded_pauses: list[float]) -> None:
+    """A function that returns a token with a line break gets an error without the token, before any request."""
+    fake_service = FakeService()
+    with (
+        open_transport(fake_service, token=lambda: "jwt-secret\n") as transport,
+        pytest.raises(ValueError, match="line break") as refused,
+    ):
+        transport.request("GET", "/a")
+    assert "secret" not in str(refused.value)
+    assert recorded_pauses == []
+
+
+@pytest.mark.parametrize("variable", ["HTTP_PROXY", "ALL_PROXY"])
+def test_requests_to_this_computer_use_no_proxy(
+    monkeypatch: pytest.MonkeyPatch, recorded_pauses: list[float], variable: str
+) -> None:
+    """A request to this computer does not go to the proxy of the environment, which would get the credential."""
+    with run_server() as (service, service_paths), run_server() as (proxy, proxy_paths):
+        for name in (variable, variable.lower()):
+            monkeypatch.setenv(name, proxy)
+        for name in ("NO_PROXY", "no_proxy"):
+            monkeypatch.delenv(name, raising=False)
+        transport = Transport(service, token="jwt", max_attempts=1)
+        assert transport.request("GET", "/a").status_code == 200
+        transport.close()
+    assert (service_paths, proxy_paths) == (["/a"], [])
+    assert recorded_pauses == []
+
+
 def test_the_error_about_an_invalid_address_contains_the_address() -> None:
     """An invalid URL is rejected, and the error contains the URL."""
     with pytest.raises(ValueError, match="is not an address"):
@@ -500,7 +554,17 @@ def test_malformed_field_errors_are_ignored(recorded_pauses: list[float], errors
     assert recorded_pauses == []
 
 
-@pytest.mark.parametrize("reply", ["[]", "null", "{}", '{"Token": "t", "ExpiresAt": "soon"}', "[" * 100_000])
+@pytest.mark.parametrize(
+    "reply",
+    [
+        '{"Token": "a b", "ExpiresAt": "2026-01-01T00:00:00Z"}',
+        "[]",
+        "null",
+        "{}",
+        '{"Token": "t", "ExpiresAt": "soon"}',
+        "[" * 100_000,
+    ],
+)
 def test_the_error_about_a_reply_without_a_token_is_explained(reply: str) -> None:
     """If a token request gets JSON without a token, the error says that the address is possibly wrong."""
     transport = Transport("http://service.example", key="oik_1")

@@ -53,7 +53,9 @@ def parse_token(reply: Any, date_header: str, requested_at: float) -> Token:
     try:
         # Both times are of the service's clock, because that of this computer can be hours ahead or behind.
         seconds = datetime.fromisoformat(reply["ExpiresAt"]).timestamp() - _parse_date(date_header)
-        return Token(str(reply["Token"]), requested_at + seconds)
+        text = str(reply["Token"])
+        check_credential(text)
+        return Token(text, requested_at + seconds)
     except (KeyError, TypeError, ValueError):
         raise ApiError(0, "", "The reply contains no token; check that the URL is that of a workspace.") from None
 

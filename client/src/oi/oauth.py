@@ -11,6 +11,7 @@ from urllib.parse import urlencode
 
 import httpx
 
+from oi.addresses import is_this_computer
 from oi.errors import ApiError, NotFoundError, SignInError, UnreachableError
 from oi.requests import find_error, parse_json_reply
 
@@ -102,7 +103,7 @@ def compute_code_challenge(verifier: str) -> str:
 
 def open_http_client(url: str) -> httpx.Client:
     """Open an HTTP client for the functions of this module; it follows no redirects."""
-    return httpx.Client(base_url=url, timeout=_TIMEOUT_SECONDS)
+    return httpx.Client(base_url=url, timeout=_TIMEOUT_SECONDS, trust_env=not is_this_computer(url))
 
 
 def request_server_metadata(client: httpx.Client, url: str) -> AuthorizationServer:

@@ -8,6 +8,7 @@ from typing import Any
 import httpx
 
 from oi._async.waiting import Lock, sleep
+from oi.addresses import is_this_computer
 from oi.credentials import Token, check_credential, parse_token
 from oi.errors import REAUTHENTICATION_REQUIRED, ApiError, SignInError, UnreachableError
 from oi.requests import (
@@ -61,7 +62,10 @@ class AsyncTransport:
                 check_credential(credential)
         self.url = url.rstrip("/")
         try:
-            self.client = httpx.AsyncClient(base_url=self.url, timeout=timeout)
+            # A proxy would get the credential of an http address in clear text, and cannot reach this computer.
+            self.client = httpx.AsyncClient(
+                base_url=self.url, timeout=timeout, trust_env=not is_this_computer(self.url)
+            )
         except httpx.InvalidURL as error:
             raise ValueError(f"{url!r} is not an address such as https://plant.example: {error}") from None
         self._key = key
@@ -91,10 +95,13 @@ class AsyncTransport:
 
         Raises:
             ApiError: the service issues no token.
+            ValueError: the function that returns a token returned a text with invalid characters.
         """
         async with self._lock:
             if self._source is not None:
-                return self._source()
+                text = self._source()
+                check_credential(text)
+                return text
             if self._token is None or (self._key is not None and (renew or not self._token.is_fresh(time.monotonic()))):
                 parameters: dict[str, Any] = {"minutes": _TOKEN_MINUTES}
                 if self._scopes is not None:

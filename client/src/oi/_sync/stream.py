@@ -3,7 +3,7 @@
 import json
 from collections.abc import Generator
 from datetime import datetime
-from typing import Any
+from typing import Any, Literal
 from urllib.parse import urlencode
 
 from websockets.sync.client import connect
@@ -11,6 +11,7 @@ from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidPro
 
 from oi._sync.transport import Transport
 from oi._sync.waiting import sleep
+from oi.addresses import is_this_computer
 from oi.errors import (
     ApiError,
     ServerError,
@@ -48,6 +49,8 @@ def stream_messages(
     """
     position = StreamPosition(format_instant(since))
     pause, must_renew = 1.0, False
+    # True uses the proxy that the environment variables name; it cannot reach this computer.
+    proxy: Literal[True] | None = None if is_this_computer(transport.url) else True
     while True:
         parameters = {"connection": connection, "surface": surface, "since": position.find_start_time()}
         query = urlencode({name: value for name, value in parameters.items() if value is not None})
@@ -55,7 +58,7 @@ def stream_messages(
         try:
             # A rejected token may have been revoked, or the service has new signing keys.
             headers = {"Authorization": f"Bearer {transport.get_token(renew=must_renew)}"}
-            with connect(url, additional_headers=headers) as socket:
+            with connect(url, additional_headers=headers, proxy=proxy) as socket:
                 pause, must_renew = 1.0, False
                 position.set_missing_start_to_now()
                 for text in socket:

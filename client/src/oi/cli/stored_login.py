@@ -6,16 +6,16 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 from urllib.parse import urlsplit
 
 from click import UsageError
 
+from oi.addresses import is_this_computer
 from oi.credentials import check_credential
 
 _SERVICE = "oi"
 _PRIVATE = 0o600
-_THIS_COMPUTER: Final = ("localhost", "127.0.0.1", "::1")
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +37,13 @@ def check_service_address(url: str) -> None:
     """Check the address of a service, before a credential is sent to it.
 
     Raises:
-        UsageError: the text is not an https address; http is allowed only to this computer.
+        UsageError: the text is not an https address, or contains a user name; http is allowed only to this computer.
     """
+    if "@" in url:
+        # Messages contain the address, so it must not contain a password.
+        raise UsageError(
+            "The address must not contain a user name or a password; use one such as https://plant.example."
+        )
     try:
         parts = urlsplit(url)
         host = parts.hostname
@@ -47,7 +52,7 @@ def check_service_address(url: str) -> None:
         parts, host = urlsplit(""), None
     if not host or not url.isprintable() or " " in url or parts.scheme not in {"https", "http"}:
         raise UsageError(f"{url!r} is not an address such as https://plant.example.")
-    if parts.scheme == "http" and host not in _THIS_COMPUTER:
+    if parts.scheme == "http" and not is_this_computer(url):
         raise UsageError(f"{url} must begin with https://; http:// would send the credential unprotected.")
 
 

@@ -1,0 +1,22 @@
+"""Tests of the rules for the addresses of services."""
+
+import pytest
+from oi.addresses import is_this_computer
+
+
+@pytest.mark.parametrize(
+    ("url", "expected"),
+    [
+        ("http://127.0.0.1:7071", True),
+        ("http://LOCALHOST", True),
+        ("https://[::1]:7071/a", True),
+        ("https://plant.example", False),
+        ("http://127.0.0.1@plant.example", False),
+        ("http://localhost.plant.example", False),
+        ("http://[", False),
+        ("", False),
+    ],
+)
+def test_only_loopback_names_are_this_computer(url: str, *, expected: bool) -> None:
+    """A URL names this computer only if its host is a loopback name or address."""
+    assert is_this_computer(url) == expected

@@ -164,6 +164,14 @@ async def test_an_invalid_proxy_ends_the_stream(monkeypatch: pytest.MonkeyPatch)
     assert len(service.connections) == 1
 
 
+async def test_a_socks_proxy_without_its_package_ends_the_stream(monkeypatch: pytest.MonkeyPatch) -> None:
+    """If the package for SOCKS proxies is missing, the stream ends at once with an error that names the extra."""
+    service = FakeService(ImportError("connecting through a SOCKS proxy requires python-socks"), [])
+    with pytest.raises(UnreachableError, match=r"oi-client\[socks\]"):
+        await read_messages(service, 1, monkeypatch)
+    assert len(service.connections) == 1
+
+
 async def test_a_rejected_token_is_renewed_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """If its token is rejected, the client requests a new token once with its API key."""
     message = build_message(1, datetime.now(UTC))

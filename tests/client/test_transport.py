@@ -1,5 +1,6 @@
 """Tests of the client's requests: tokens, repeated attempts and errors, with a fake service."""
 
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
@@ -23,6 +24,7 @@ from oi import (
 )
 from oi._sync import transport as module
 from oi._sync.transport import Transport
+from oi.oauth import open_http_client
 from oi.requests import find_error
 
 type Answer = httpx.Response | Exception
@@ -490,6 +492,32 @@ def test_requests_to_this_computer_use_no_proxy(
         transport.close()
     assert (service_paths, proxy_paths) == (["/a"], [])
     assert recorded_pauses == []
+
+
+@pytest.mark.parametrize(
+    ("proxy", "message"),
+    [("socks5://user:secret@proxy.example", r"oi-client\[socks\]"), ("ftp://user:secret@proxy.example", "is invalid")],
+)
+def test_a_proxy_that_cannot_be_used_is_explained(monkeypatch: pytest.MonkeyPatch, proxy: str, message: str) -> None:
+    """A SOCKS proxy without its package, and an invalid proxy, get an error that does not contain the password."""
+    monkeypatch.setitem(sys.modules, "socksio", None)
+    monkeypatch.setenv("ALL_PROXY", proxy)
+    for open_client in (lambda url: Transport(url, key="oik_1"), open_http_client):
+        with pytest.raises(UnreachableError, match=message) as failed:
+            open_client("https://plant.example")
+        assert "secret" not in str(failed.value)
+
+
+@pytest.mark.parametrize(("status", "attempts"), [(502, 5), (504, 1)])
+def test_a_request_is_repeated_if_a_proxy_does_not_reach_the_service(
+    recorded_pauses: list[float], status: int, attempts: int
+) -> None:
+    """A 502 of a proxy is repeated if a repetition is safe; after a 504, the service may still work on the request."""
+    fake_service = FakeService(*(httpx.Response(status, text="<html>") for _ in range(attempts)))
+    with open_transport(fake_service) as transport, pytest.raises(ServerError) as failed:
+        transport.request("GET", "/a")
+    assert (len(fake_service.requests), len(recorded_pauses)) == (attempts, attempts - 1)
+    assert not failed.value.is_outcome_unknown
 
 
 def test_the_error_about_an_invalid_address_contains_the_address() -> None:

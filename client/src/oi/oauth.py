@@ -13,7 +13,7 @@ import httpx
 
 from oi.addresses import is_this_computer
 from oi.errors import ApiError, NotFoundError, SignInError, UnreachableError
-from oi.requests import find_error, parse_json_reply
+from oi.requests import build_proxy_error, find_error, parse_json_reply
 
 _METADATA = "/.well-known/oauth-authorization-server"
 _SECRET_BYTES = 48
@@ -102,8 +102,15 @@ def compute_code_challenge(verifier: str) -> str:
 
 
 def open_http_client(url: str) -> httpx.Client:
-    """Open an HTTP client for the functions of this module; it follows no redirects."""
-    return httpx.Client(base_url=url, timeout=_TIMEOUT_SECONDS, trust_env=not is_this_computer(url))
+    """Open an HTTP client for the functions of this module; it follows no redirects.
+
+    Raises:
+        UnreachableError: the proxy that the environment variables name cannot be used.
+    """
+    try:
+        return httpx.Client(base_url=url, timeout=_TIMEOUT_SECONDS, trust_env=not is_this_computer(url))
+    except (ImportError, ValueError, httpx.InvalidURL) as error:
+        raise build_proxy_error(error) from None
 
 
 def request_server_metadata(client: httpx.Client, url: str) -> AuthorizationServer:

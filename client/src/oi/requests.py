@@ -16,6 +16,8 @@ MAX_WAIT_SECONDS = 60.0
 SLOW_REPLY_SECONDS = 240.0
 """Time to wait for the reply to a query or a verification; the service replies within 230 s."""
 _REPEATED = frozenset({429, 503})
+_BAD_GATEWAY = 502
+_PROXY_ERRORS = frozenset({_BAD_GATEWAY, 503, 504})
 _ROUTE_NOT_FOUND = "ROUTE_NOT_FOUND"
 _KEY_IN_USE, _KEY_REUSED = "IDEMPOTENCY_KEY_IN_USE", "IDEMPOTENCY_KEY_REUSED"
 _READING = frozenset({"GET", "HEAD"})
@@ -49,6 +51,18 @@ def build_headers(token: str, headers: Mapping[str, str] | None, *, is_append: b
     return built
 
 
+def build_proxy_error(cause: Exception) -> UnreachableError:
+    """Build the error if the HTTP or WebSocket library cannot use the proxy that the environment variables name.
+
+    Args:
+        cause: error of the library; an ``ImportError`` if a package for SOCKS proxies is missing.
+    """
+    if isinstance(cause, ImportError):
+        return UnreachableError("The proxy in the environment variables is a SOCKS proxy; install oi-client[socks].")
+    # The message of the library contains the address of the proxy, which may contain a password.
+    return UnreachableError("The proxy URL in the environment variables is invalid")
+
+
 def build_signature_property(meaning: str | None, statement: str | None) -> dict[str, Any]:
     """Build the JSON property ``signature`` of a decision's request body; empty if the decision is not signed.
 
@@ -79,6 +93,14 @@ def can_method_change_data(method: str) -> bool:
 def is_outcome_uncertain(error: ApiError) -> bool:
     """Return whether the service may have made the requested change although its reply is this error."""
     return error.status in _UNCERTAIN and error.code not in _WITHOUT_EFFECT
+
+
+def is_service_unreachable(error: ApiError) -> bool:
+    """Return whether no reply came from the service: none at all, or only that of a proxy in front of it.
+
+    The errors of the service have codes.
+    """
+    return isinstance(error, UnreachableError) or (error.status in _PROXY_ERRORS and not error.code)
 
 
 def has_failed_before_sending(cause: httpx.RequestError) -> bool:
@@ -196,7 +218,9 @@ def find_retry_delay(error: ApiError, attempt: int, max_attempts: int = MAX_ATTE
         attempt: number of attempts so far.
         max_attempts: maximum number of attempts of the request.
     """
-    is_temporary = not error.status or error.status in _REPEATED or error.code == _KEY_IN_USE
+    # A 504 is not repeated: the service may still work on the request, for instance on a query.
+    is_bad_gateway = error.status == _BAD_GATEWAY and not error.code
+    is_temporary = not error.status or error.status in _REPEATED or error.code == _KEY_IN_USE or is_bad_gateway
     if attempt >= max_attempts or not is_temporary:
         return None
     if error.retry_after is None:

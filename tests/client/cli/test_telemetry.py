@@ -96,6 +96,16 @@ def test_invalid_telemetry_input_is_rejected_with_its_line_number(
     assert fake_service.batches == []
 
 
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig"])
+def test_a_byte_order_mark_before_telemetry_is_skipped(
+    fake_service: FakeService, input_path: Path, encoding: str
+) -> None:
+    """A file that an editor on Windows wrote with a byte order mark is sent as one without it."""
+    input_path.write_text('{"messageId": "m", "value": 1}\n', encoding=encoding)
+    assert execute(["send", "press", str(input_path)]) == 0
+    assert fake_service.batches == [[{"messageId": "m", "value": 1}]]
+
+
 def test_errors_about_telemetry_name_the_lines_of_the_file(
     fake_service: FakeService, input_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -21,6 +21,7 @@ from oi.errors import (
     build_api_error,
 )
 from oi.instants import format_instant
+from oi.requests import build_proxy_error
 from oi.stream_position import StreamPosition
 
 _MAX_PAUSE = 30.0
@@ -45,7 +46,7 @@ async def stream_messages(
 
     Raises:
         ApiError: the service rejects the request for the stream, cannot be reached for half a minute or more, or the
-            proxy URL in the environment variables is invalid.
+            proxy in the environment variables cannot be used.
     """
     position = StreamPosition(format_instant(since))
     pause, must_renew = 1.0, False
@@ -70,9 +71,8 @@ async def stream_messages(
             must_renew = isinstance(error, SignInError) and transport.can_renew and not must_renew
             if not must_renew and not isinstance(error, (ServerError, TooManyRequestsError)):
                 raise error from None
-        except InvalidProxy:
-            # The message of websockets contains the address of the proxy, which may contain a password.
-            raise UnreachableError("The proxy URL in the environment variables is invalid") from None
+        except (InvalidProxy, ImportError) as failure:
+            raise build_proxy_error(failure) from None
         except (ConnectionClosed, ServerError, TooManyRequestsError):
             pass  # the service restarts, fails or is overloaded, or the token has expired
         except (OSError, InvalidHandshake, InvalidURI, UnreachableError) as failure:

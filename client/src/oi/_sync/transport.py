@@ -15,6 +15,7 @@ from oi.requests import (
     MAX_ATTEMPTS,
     SLOW_REPLY_SECONDS,
     build_headers,
+    build_proxy_error,
     can_method_change_data,
     find_error,
     find_retry_delay,
@@ -42,6 +43,7 @@ class Transport:
 
     Raises:
         ValueError: both ``key`` and ``token`` are given, or neither; or one of the arguments has invalid characters.
+        UnreachableError: the proxy that the environment variables name cannot be used.
     """
 
     def __init__(
@@ -62,10 +64,15 @@ class Transport:
                 check_credential(credential)
         self.url = url.rstrip("/")
         try:
-            # A proxy would get the credential of an http address in clear text, and cannot reach this computer.
-            self.client = httpx.Client(base_url=self.url, timeout=timeout, trust_env=not is_this_computer(self.url))
+            httpx.URL(self.url)
         except httpx.InvalidURL as error:
             raise ValueError(f"{url!r} is not an address such as https://plant.example: {error}") from None
+        # A proxy would get the credential of an http address in clear text, and cannot reach this computer.
+        uses_proxy = not is_this_computer(self.url)
+        try:
+            self.client = httpx.Client(base_url=self.url, timeout=timeout, trust_env=uses_proxy)
+        except (ImportError, ValueError, httpx.InvalidURL) as error:
+            raise build_proxy_error(error) from None
         self._key = key
         self._source = token if callable(token) else None
         self._token = Token(token) if isinstance(token, str) else None

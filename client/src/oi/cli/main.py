@@ -110,6 +110,8 @@ def _report_error(error: Exception) -> int:
         click.echo(f"error: {escape_controls(str(error))}", err=True)
         return UNREACHABLE
     if isinstance(error, ApiError):
+        from oi.requests import is_service_unreachable  # noqa: PLC0415  loads httpx
+
         click.echo(f"error: {escape_controls(str(error))}", err=True)
         for each in error.errors:
             click.echo(escape_controls(f"  {each.get('field')}: {each.get('message')}"), err=True)
@@ -117,7 +119,7 @@ def _report_error(error: Exception) -> int:
             click.echo(escape_controls_except_line_breaks(note), err=True)
         if error.trace_id:
             click.echo(f"  trace id {escape_controls(error.trace_id)}", err=True)
-        return UNREACHABLE if error.is_outcome_unknown else REFUSED
+        return UNREACHABLE if error.is_outcome_unknown or is_service_unreachable(error) else REFUSED
     if isinstance(error, (OSError, ValueError)):
         click.echo(f"error: {escape_controls(str(error))}", err=True)
         return REFUSED

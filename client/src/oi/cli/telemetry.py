@@ -11,7 +11,7 @@ import click
 
 from oi.batches import MESSAGE_ID_POINTER
 from oi.cli.live_views import LiveChart, LiveTable
-from oi.cli.output import add_json_option, format_cell, format_json, open_workspace, print_json
+from oi.cli.output import JSON_FILE, add_json_option, format_cell, format_json, open_workspace, print_json
 from oi.control_characters import escape_controls
 from oi.errors import ApiError, ForbiddenError, NotFoundError
 from oi.json_text import JsonTextError, encode_json, parse_json
@@ -32,7 +32,7 @@ _Placed = tuple[str, dict[str, Any]]
 
 @click.command("send")
 @click.argument("lookup")
-@click.argument("file", type=click.File("r", encoding="utf-8"), default="-")
+@click.argument("file", type=JSON_FILE, default="-")
 @add_json_option
 def send_telemetry(lookup: str, file: IO[str], as_json: bool) -> None:
     """Send telemetry of a connection: one JSON message, a JSON array, or one JSON message per line.

@@ -1,7 +1,7 @@
 """Tests of the rules for the addresses of services."""
 
 import pytest
-from oi.addresses import is_this_computer
+from oi.addresses import can_use_proxy, is_this_computer
 
 
 @pytest.mark.parametrize(
@@ -20,3 +20,18 @@ from oi.addresses import is_this_computer
 def test_only_loopback_names_are_this_computer(url: str, *, expected: bool) -> None:
     """A URL names this computer only if its host is a loopback name or address."""
     assert is_this_computer(url) == expected
+
+
+@pytest.mark.parametrize(
+    ("url", "expected"),
+    [
+        ("http://127.0.0.1:7071", False),
+        ("HTTP://localhost", False),
+        ("https://localhost", True),
+        ("http://plant.example", True),
+        ("https://plant.example", True),
+    ],
+)
+def test_http_requests_to_this_computer_use_no_proxy(url: str, *, expected: bool) -> None:
+    """Only requests that stay on this computer without encryption use no proxy."""
+    assert can_use_proxy(url) == expected

@@ -16,3 +16,12 @@ def is_this_computer(url: str) -> bool:
         return urlsplit(url).hostname in _THIS_COMPUTER
     except ValueError:
         return False
+
+
+def can_use_proxy(url: str) -> bool:
+    """Return whether requests to a URL can use the proxy of the environment variables.
+
+    Requests to an http address of this computer cannot: the proxy would get the credential in clear text, and could not
+    reach this computer.
+    """
+    return not (url.lower().startswith("http:") and is_this_computer(url))

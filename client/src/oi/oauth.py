@@ -11,7 +11,7 @@ from urllib.parse import urlencode
 
 import httpx
 
-from oi.addresses import is_this_computer
+from oi.addresses import can_use_proxy
 from oi.errors import ApiError, NotFoundError, SignInError, UnreachableError
 from oi.requests import build_proxy_error, find_error, parse_json_reply
 
@@ -108,7 +108,7 @@ def open_http_client(url: str) -> httpx.Client:
         UnreachableError: the proxy that the environment variables name cannot be used.
     """
     try:
-        return httpx.Client(base_url=url, timeout=_TIMEOUT_SECONDS, trust_env=not is_this_computer(url))
+        return httpx.Client(base_url=url, timeout=_TIMEOUT_SECONDS, trust_env=can_use_proxy(url))
     except (ImportError, ValueError, httpx.InvalidURL) as error:
         raise build_proxy_error(error) from None
 

@@ -8,7 +8,7 @@ from typing import Any
 import httpx
 
 from oi._async.waiting import Lock, sleep
-from oi.addresses import is_this_computer
+from oi.addresses import can_use_proxy
 from oi.credentials import Token, check_credential, parse_token
 from oi.errors import REAUTHENTICATION_REQUIRED, ApiError, SignInError, UnreachableError
 from oi.requests import (
@@ -67,10 +67,8 @@ class AsyncTransport:
             httpx.URL(self.url)
         except httpx.InvalidURL as error:
             raise ValueError(f"{url!r} is not an address such as https://plant.example: {error}") from None
-        # A proxy would get the credential of an http address in clear text, and cannot reach this computer.
-        uses_proxy = not is_this_computer(self.url)
         try:
-            self.client = httpx.AsyncClient(base_url=self.url, timeout=timeout, trust_env=uses_proxy)
+            self.client = httpx.AsyncClient(base_url=self.url, timeout=timeout, trust_env=can_use_proxy(self.url))
         except (ImportError, ValueError, httpx.InvalidURL) as error:
             raise build_proxy_error(error) from None
         self._key = key

@@ -48,6 +48,7 @@ class Workspace:
 
     Raises:
         ValueError: both ``key`` and ``token`` are given, or neither; or one of the arguments has invalid characters.
+        UnreachableError: the proxy that the environment variables name cannot be used.
     """
 
     def __init__(

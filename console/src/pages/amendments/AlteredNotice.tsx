@@ -12,3 +12,12 @@ export function AlteredNotice({ record }: { record: AmendmentRecord }) {
     </Notice>
   ) : null;
 }
+
+/** The notice in place of an amendment whose stored content cannot be read. */
+export function DamagedNotice({ id }: { id: string }) {
+  return (
+    <Notice kind="alarm" title={ALTERED}>
+      Record {id} is damaged in the store. “Verify chain” in the audit log shows what to do.
+    </Notice>
+  );
+}

@@ -1,14 +1,16 @@
 import { useState } from "preact/hooks";
-import { type Amendment, isTransition, queryAmendments } from "@/api/amendments.ts";
+import { isTransition, queryAmendments } from "@/api/amendments.ts";
 import { api } from "@/api/index.ts";
 import { Button } from "@/components/Button.tsx";
 import { Empty } from "@/components/Empty.tsx";
 import { Loaded } from "@/components/Loaded.tsx";
 import { useResource } from "@/components/useResource.ts";
 import { parseRecordId } from "@/proof/record.ts";
+import { DamagedNotice } from "./AlteredNotice.tsx";
 import { AmendmentCard } from "./AmendmentCard.tsx";
 import css from "./Amendments.module.css";
 import { Decision } from "./Decision.tsx";
+import { toEntry } from "./entries.ts";
 
 const PAGE = 50;
 
@@ -33,25 +35,27 @@ export function Queue({ scope, from }: Props) {
     <div class={css.list}>
       <Loaded resource={resource} rows={6}>
         {({ records, hasMore }) => {
-          const waiting = records.filter((record): record is Amendment => !isTransition(record));
-          const last = parseRecordId(waiting.at(-1)?.RecordID);
+          const waiting = records.filter((record) => !isTransition(record)).map(toEntry);
+          const last = parseRecordId(waiting.at(-1)?.id);
           return (
             <>
-              {waiting.length === 0 && <Nothing onReload={resource.reload} />}
-              {waiting.map((amendment) => (
-                <AmendmentCard key={amendment.RecordID} scope={scope} amendment={amendment} status="pending">
-                  <Decision scope={scope} amendment={amendment} onReload={resource.reload} />
-                </AmendmentCard>
-              ))}
-              {waiting.length > 0 && (
-                <div class={css.row}>
-                  <Button icon="refresh" busy={resource.loading} onClick={resource.reload}>
-                    Refresh
-                  </Button>
-                  {pages.length > 1 && <Button onClick={() => setPages(pages.slice(0, -1))}>Newer</Button>}
-                  {hasMore && last !== null && <Button onClick={() => setPages([...pages, last - 1])}>Older</Button>}
-                </div>
+              {waiting.length === 0 && <Nothing hasNewer={pages.length > 1} />}
+              {waiting.map(({ id, amendment, damaged }) =>
+                damaged || !amendment ? (
+                  <DamagedNotice key={id} id={id} />
+                ) : (
+                  <AmendmentCard key={id} scope={scope} amendment={amendment} status="pending">
+                    <Decision scope={scope} amendment={amendment} onReload={resource.reload} />
+                  </AmendmentCard>
+                ),
               )}
+              <div class={css.row}>
+                <Button icon="refresh" busy={resource.loading} onClick={resource.reload}>
+                  Refresh
+                </Button>
+                {pages.length > 1 && <Button onClick={() => setPages(pages.slice(0, -1))}>Newer</Button>}
+                {hasMore && last !== null && <Button onClick={() => setPages([...pages, last - 1])}>Older</Button>}
+              </div>
             </>
           );
         }}
@@ -60,16 +64,11 @@ export function Queue({ scope, from }: Props) {
   );
 }
 
-function Nothing({ onReload }: { onReload: () => void }) {
-  return (
-    <Empty
-      title="No pending amendments"
-      action={
-        <Button icon="refresh" onClick={onReload}>
-          Refresh
-        </Button>
-      }
-    >
+function Nothing({ hasNewer }: { hasNewer: boolean }) {
+  return hasNewer ? (
+    <Empty title="No pending amendments on this page">“Newer” shows the amendments that were made later.</Empty>
+  ) : (
+    <Empty title="No pending amendments">
       New amendments appear here. If you expected some, check the spelling of the scope.
     </Empty>
   );

@@ -1,12 +1,10 @@
 import type { AmendmentRecord, Transition } from "@/api/amendments.ts";
 import { readSignature } from "@/api/signatures.ts";
 import { Icon } from "@/components/Icon.tsx";
-import { Notice } from "@/components/Notice.tsx";
 import { Time } from "@/components/Time.tsx";
 import { LongText } from "@/components/VisibleText.tsx";
-import { ALTERED } from "@/pages/audit/alteration.ts";
 import { SignatureText } from "@/signing/SignatureText.tsx";
-import { AlteredNotice } from "./AlteredNotice.tsx";
+import { AlteredNotice, DamagedNotice } from "./AlteredNotice.tsx";
 import { AmendmentCard, AuditLink } from "./AmendmentCard.tsx";
 import css from "./Amendments.module.css";
 import { toEntry } from "./entries.ts";
@@ -28,11 +26,7 @@ export function Timeline({ scope, records, standings }: Props) {
             <span class={css.mark}>
               <Icon name={decision ? (decision.Meaning === "approval" ? "check" : "close") : "pencil"} />
             </span>
-            {damaged && (
-              <Notice kind="alarm" title={ALTERED}>
-                Record {id} is damaged in the store. “Verify chain” in the audit log shows what to do.
-              </Notice>
-            )}
+            {damaged && <DamagedNotice id={id} />}
             {amendment && !damaged && (
               <AmendmentCard scope={scope} amendment={amendment} status={standings.get(id) ?? amendment.Status} />
             )}

@@ -1,0 +1,23 @@
+// Records, replies and a signed-in user for tests of the amendment pages.
+import { vi } from "vitest";
+import type { ApiReply } from "../../src/api/client.ts";
+import { session } from "../../src/session/index.ts";
+
+/** Signs in a user who may read, make and approve amendments. */
+export function signIn(): void {
+  const accessRights = ["Workspace.Amendment.Read", "Workspace.Amendment.Create", "Workspace.Amendment.Approve"];
+  const who = { principal: "me", name: "Me", workspace: "w", accessRights, via: "jwt", expiresAt: null };
+  const state = { state: "in", who, expiresAt: new Date(), number: 1 };
+  vi.spyOn(session, "state", "get").mockReturnValue(state as never);
+}
+
+export function makeReply<T>(data: T): ApiReply<T> {
+  return { status: 200, headers: new Headers(), data };
+}
+
+export function makeAmendment(sequence: number, Status = "pending"): Record<string, unknown> {
+  const entity = { ScopeKey: "s", EntityType: "Pump", EntityID: "p" };
+  const content = { OriginalRecord: { a: 1 }, AmendedRecord: { a: 2 }, ChangedFields: ["a"] };
+  const reason = { ReasonCategory: "other", ReasonText: "", AmendedBy: "ann@t", AmendedAt: "2026-01-01T00:00:00Z" };
+  return { RecordID: String(sequence).padStart(12, "0"), Status, ...entity, ...content, ...reason };
+}

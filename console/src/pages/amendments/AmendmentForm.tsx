@@ -19,6 +19,7 @@ import { StoredAmendment } from "./StoredAmendment.tsx";
 interface Props {
   scope: string;
   categories: readonly string[];
+  /** The record that the first amendment starts from; a further amendment starts empty. */
   from: RecordView | null;
 }
 
@@ -28,7 +29,8 @@ type Stage =
   | { name: "made"; made: Amendment };
 
 /** A form for an amendment, with a review of its changes before sending. */
-export function AmendmentForm({ scope, categories, from }: Props) {
+export function AmendmentForm({ scope, categories, from: first }: Props) {
+  const [from, setFrom] = useState(first);
   const [start, setStart] = useState(() => createDraft(from, categories));
   const [draft, setDraft] = useState(start);
   const [stage, setStage] = useState<Stage>({ name: "editing" });
@@ -50,6 +52,7 @@ export function AmendmentForm({ scope, categories, from }: Props) {
   };
   const again = () => {
     const empty = createDraft(null, categories);
+    setFrom(null);
     setStart(empty);
     setDraft(empty);
     setKey(createIdempotencyKey());

@@ -89,7 +89,10 @@ export function AllAmendments({ scope }: { scope: string }) {
           error: undefined,
         })),
       (error: unknown) =>
-        abort.signal.aborted || isAbort(error) || setState((now) => ({ ...now, loading: false, error })),
+        abort.signal.aborted ||
+        isAbort(error) ||
+        // Rows of other filters must not remain, because a retry would append to them.
+        setState((now) => ({ ...now, rows: before.length === 0 ? undefined : before, loading: false, error })),
     );
   };
   useLayoutEffect(() => {
@@ -116,7 +119,7 @@ export function AllAmendments({ scope }: { scope: string }) {
           columns={COLUMNS}
           rows={rows}
           rowKey={(row) => row.entry.id}
-          onOpen={(row) => navigate(buildEntityAddress(scope, row.EntityID))}
+          onOpen={(row) => row.entry.damaged || navigate(buildEntityAddress(scope, row.EntityID))}
           onEnd={more}
           empty={
             <Empty title="No amendments">

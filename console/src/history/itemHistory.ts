@@ -1,5 +1,6 @@
 // Audit events of one item of the catalog: a member, connection, surface, query, container, or the workspace.
-import { api } from "@/api/index.ts";
+import { parseExactDefaults } from "@/api/exactDefaults.ts";
+import { api, readJson } from "@/api/index.ts";
 import { isWithoutAuditLog } from "@/api/problem.ts";
 import type { AuditEvent } from "@/api/provenance.ts";
 import { buildAddress } from "@/pages/audit/place.ts";
@@ -37,18 +38,19 @@ export async function fetchItemEvents(item: AuditedItem, signal?: AbortSignal): 
   }
 }
 
-/** Returns the newest thousand events about an entity type. */
+/** Returns the newest thousand events about an entity type, with exact defaults of parameters. */
 export async function fetchEvents(
   target: AuditedItem["target"],
   entityType: string,
   signal?: AbortSignal,
   actionType?: string,
 ): Promise<ItemEvents> {
-  const { data, headers } = await api.request<AuditEvent[]>("GET", "/oi-api/provenance/events/query", undefined, {
+  const reply = await api.fetch("GET", "/oi-api/provenance/events/query", undefined, {
     query: { target, entityType, actionType, limit: PAGE },
     ...(signal ? { signal } : {}),
   });
-  return { events: data, whole: headers.get("x-provenance-has-more") !== "true" };
+  const events = await readJson<AuditEvent[]>(reply, true, parseExactDefaults);
+  return { events, whole: reply.headers.get("x-provenance-has-more") !== "true" };
 }
 
 /** Returns the address of a record in the audit log. */

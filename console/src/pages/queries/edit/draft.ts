@@ -106,7 +106,7 @@ function toParameter(draft: ParameterDraft): QueryParameter {
   return draft.required ? parameter : { ...parameter, default: parseDefault(draft.type, draft.fallback) };
 }
 
-/** Parses the default as JSON of its type; invalid values are sent as text, which the service validates. */
+/** Parses the default as JSON of its type. Invalid values, and numbers that would be rounded, are sent as text, which the service parses. */
 function parseDefault(type: string, text: string): unknown {
   if (type === "string") {
     return text;
@@ -115,7 +115,8 @@ function parseDefault(type: string, text: string): unknown {
   if (trimmed === "") {
     return null;
   }
-  const value = type === "datetime" || type === "timespan" || type === "guid" ? trimmed : parseJson(trimmed);
+  const isText = type === "datetime" || type === "timespan" || type === "guid";
+  const value = isText || (type === "dynamic" && /\d{16}/.test(trimmed)) ? trimmed : parseJson(trimmed);
   return typeof value === "number" && String(value) !== trimmed ? trimmed : value;
 }
 

@@ -1,7 +1,9 @@
 import type { AuditEvent } from "@/api/provenance.ts";
 import type { WarmQuery } from "@/api/queries.ts";
+import { diff } from "@/components/diff.ts";
 import { JsonDiff } from "@/components/JsonDiff.tsx";
 import { Loaded } from "@/components/Loaded.tsx";
+import { Notice } from "@/components/Notice.tsx";
 import { TextDiff } from "@/components/TextDiff.tsx";
 import { useResource } from "@/components/useResource.ts";
 import { fetchItemEvents } from "@/history/itemHistory.ts";
@@ -9,7 +11,7 @@ import { toAuditedItem } from "./auditedQuery.ts";
 import css from "./Facts.module.css";
 import { ParameterDiff } from "./ParameterDiff.tsx";
 
-/** The changes of a draft since the last approved text in the audit log. */
+/** The changes of a draft since its last approved state in the audit log. */
 export function Changes({ query }: { query: WarmQuery }) {
   const resource = useResource(
     (signal) => fetchItemEvents(toAuditedItem(query), signal),
@@ -19,21 +21,25 @@ export function Changes({ query }: { query: WarmQuery }) {
     <Loaded resource={resource} rows={2}>
       {({ events, whole }) => {
         const states = listStates(events);
-        const newest = states[0];
         const approved = states.find((state) => state.approval !== null);
-        if (approved === undefined || newest === undefined) {
+        const missing = states[0] && !isSameState(states[0], query) && <MissingEvents />;
+        if (approved === undefined) {
           return (
-            <p>
-              {whole
-                ? "It was never approved before."
-                : "The newest records of the audit log contain no approval; older ones may."}
-            </p>
+            <>
+              {missing}
+              <p>
+                {whole
+                  ? "It was never approved before."
+                  : "The newest records of the audit log contain no approval; older ones may."}
+              </p>
+            </>
           );
         }
         return (
           <section class={css.stack} aria-label="Changes since the last approval">
+            {missing}
             <h3>Changed since {findApprover(approved)} approved it</h3>
-            <Differences before={approved} after={newest} />
+            <Differences before={approved} after={toState(query)} />
           </section>
         );
       }}
@@ -48,6 +54,27 @@ function listStates(events: readonly AuditEvent[]): State[] {
   const removed = events.findIndex((event) => event.AfterState === undefined);
   const life = removed < 0 ? events : events.slice(0, removed);
   return life.flatMap((event) => (event.AfterState ? [event.AfterState] : []));
+}
+
+/** Returns the fields that an approval covers, as the audit log records them. */
+function toState({ lookup, apiPath, name, description, surface, kql, parameters, cacheSeconds }: WarmQuery): State {
+  return { lookup, apiPath, name, description, surface, kql, parameters, cacheSeconds };
+}
+
+/** Tells whether a recorded state is that of the query; decisions do not count. */
+function isSameState(recorded: State, query: WarmQuery): boolean {
+  return Object.entries(toState(query)).every(([field, value]) =>
+    diff(recorded[field], value).every(({ change }) => change === "same"),
+  );
+}
+
+/** The events of a change are appended later if the audit log cannot be written at once. */
+function MissingEvents() {
+  return (
+    <Notice kind="warn" title="The newest change of this query is not in the audit log yet">
+      An approval may be missing there, too; then the comparison begins with an earlier one.
+    </Notice>
+  );
 }
 
 function findApprover({ approval }: State): string {

@@ -20,26 +20,33 @@ const QUERY: WarmQuery = {
   editedBy: "editor",
   approval: null,
 };
+const SAVED: WarmQuery = { ...QUERY, etag: '"3"' };
 const THEIRS: WarmQuery = { ...QUERY, etag: '"2"', kql: "T | take 2", editedBy: "other" };
 
 afterEach(() => void vi.restoreAllMocks());
 
+/** The list of queries holds these. */
+function listing(...queries: WarmQuery[]) {
+  const list = JSON.stringify({ warmQueries: queries });
+  return vi.spyOn(api, "fetch").mockImplementation(() => Promise.resolve(new Response(list)));
+}
+
 /** The service holds these queries, and keeps to conditions; gives what is sent to store. */
 function standing(...queries: WarmQuery[]) {
-  vi.spyOn(api, "get").mockResolvedValue({ warmQueries: queries });
+  listing(...queries);
   return vi.spyOn(api, "put").mockImplementation((_path, _body, options) => {
     const [held] = queries;
     const { "If-Match": match, "If-None-Match": none } = options?.headers ?? {};
     if (match !== undefined ? held?.etag !== match : none === "*" && held) {
       return Promise.reject(new ApiError({ status: 412, code: "PRECONDITION_FAILED", detail: "another" }));
     }
-    return Promise.resolve(undefined as never);
+    return Promise.resolve(SAVED as never);
   });
 }
 
 test("every save is on condition of what its author saw", async () => {
   const put = standing(QUERY);
-  expect(await storeChange(toDraft(QUERY), QUERY)).toBeUndefined();
+  expect(await storeChange(toDraft(QUERY), QUERY)).toEqual({ stored: SAVED });
   expect(put.mock.calls[0]?.[2]).toEqual({ headers: { "If-Match": '"1"' } });
   const made = standing();
   await storeNew(toDraft(QUERY));
@@ -57,21 +64,21 @@ test("a query that somebody else saved or removed meanwhile is not overwritten u
 
 test("who has seen what stands now overwrites it, or makes anew what was removed", async () => {
   standing(THEIRS);
-  expect(await storeChange(toDraft(QUERY), THEIRS)).toBeUndefined();
+  expect(await storeChange(toDraft(QUERY), THEIRS)).toEqual({ stored: SAVED });
   standing();
-  expect(await storeChange(toDraft(QUERY), null)).toBeUndefined();
+  expect(await storeChange(toDraft(QUERY), null)).toEqual({ stored: SAVED });
 });
 
 test("where the newer text cannot be read yet, nothing is stored and the refusal is told", async () => {
   standing(THEIRS);
-  vi.spyOn(api, "get").mockResolvedValue({ warmQueries: [QUERY] });
+  listing(QUERY);
   await expect(storeChange(toDraft(QUERY), QUERY)).rejects.toThrow("another");
 });
 
 test("a new query takes no other's lookup, and nothing is read to find out", async () => {
   standing(QUERY);
   await expect(storeNew(toDraft(QUERY))).rejects.toMatchObject({ errors: [{ field: "lookup" }] });
-  expect(api.get).not.toHaveBeenCalled();
+  expect(api.fetch).not.toHaveBeenCalled();
 });
 
 test("every empty field that is required has a message", () => {

@@ -31,7 +31,7 @@ interface Props {
 
 /** The form of a query. */
 export function QueryForm({ begin, stands }: Props) {
-  const isNew = stands === null;
+  const [isNew, setIsNew] = useState(stands === null);
   const [start, setStart] = useState(begin);
   const [seen, setSeen] = useState(stands);
   const [draft, setDraft] = useState(begin);
@@ -62,14 +62,17 @@ export function QueryForm({ begin, stands }: Props) {
     setOvertaken(undefined);
     setError(undefined);
     try {
-      const found = isNew ? await storeNew(draft) : await storeChange(draft, over);
-      setOvertaken(found);
-      if (found) {
-        setBusy(false);
+      const result = isNew ? await storeNew(draft) : await storeChange(draft, over);
+      setBusy(false);
+      if ("now" in result) {
+        setOvertaken(result);
         return;
       }
       showToast("Saved as draft; awaiting approval");
       announceDecision();
+      // The author may decline to leave, and then saves what was typed meanwhile.
+      setIsNew(false);
+      setSeen(result.stored);
       setSaved(draft);
     } catch (failure) {
       setError(failure);
@@ -91,6 +94,7 @@ export function QueryForm({ begin, stands }: Props) {
   const take = (theirs: WarmQuery) => {
     setOvertaken(undefined);
     setSeen(theirs);
+    setSaved(undefined);
     setStart(toDraft(theirs));
     setDraft(toDraft(theirs));
   };
@@ -107,7 +111,7 @@ export function QueryForm({ begin, stands }: Props) {
                   ? "Used in addresses and in the API (lookup). Letters, digits, - and _ are allowed. It cannot be changed later"
                   : "Used in addresses and in the API (lookup). It cannot be changed"
               }
-              disabled={!isNew}
+              disabled={!isNew || busy}
               value={draft.lookup}
               onInput={(lookup) => change({ lookup })}
               error={failing("lookup")}

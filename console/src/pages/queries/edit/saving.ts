@@ -9,22 +9,24 @@ export interface EditConflict {
   now: WarmQuery | null;
 }
 
+/** The stored query, or the conflict that prevented its change. */
+export type SaveResult = { stored: WarmQuery } | EditConflict;
+
 /** Stores a draft unless the query changed since its author read it.
  *
  * @param seen the query as its author last read it; null if it did not exist
  * @throws ApiError if a field is invalid, or on a conflict: {@link isOutdated}
  */
-async function store(draft: QueryDraft, seen: WarmQuery | null): Promise<void> {
+async function store(draft: QueryDraft, seen: WarmQuery | null): Promise<WarmQuery> {
   const lookup = draft.lookup.trim();
   const headers: Record<string, string> = seen ? { "If-Match": seen.etag } : { "If-None-Match": "*" };
-  await api.put(formatPath`/oi-api/warm-queries/${lookup}`, toBody(draft), { headers });
+  return await api.put<WarmQuery>(formatPath`/oi-api/warm-queries/${lookup}`, toBody(draft), { headers });
 }
 
 /** Stores a new query under an unused lookup. */
-export async function storeNew(draft: QueryDraft): Promise<undefined> {
+export async function storeNew(draft: QueryDraft): Promise<{ stored: WarmQuery }> {
   try {
-    await store(draft, null);
-    return undefined;
+    return { stored: await store(draft, null) };
   } catch (error) {
     throw isOutdated(error)
       ? createFieldError("lookup", "belongs to another query; choose another ID, or edit that query")
@@ -35,13 +37,12 @@ export async function storeNew(draft: QueryDraft): Promise<undefined> {
 /**
  * Stores a change.
  *
- * @returns the conflicting version of another person, and then stores nothing; undefined after success
+ * @returns the stored query, or the conflicting version of another person; then nothing is stored
  * @throws ApiError if a field is invalid, or the conflicting version cannot be read yet
  */
-export async function storeChange(draft: QueryDraft, seen: WarmQuery | null): Promise<EditConflict | undefined> {
+export async function storeChange(draft: QueryDraft, seen: WarmQuery | null): Promise<SaveResult> {
   try {
-    await store(draft, seen);
-    return undefined;
+    return { stored: await store(draft, seen) };
   } catch (error) {
     if (!isOutdated(error)) {
       throw error;

@@ -75,3 +75,17 @@ test("text that is typed and taken back needs no question", () => {
   expect([asked, closed].map((mock) => mock.mock.calls.length)).toEqual([0, 1]);
   expect(confirmNavigation("#/audit")).toBe(true);
 });
+
+function press(target: Element | null | undefined): void {
+  target?.dispatchEvent(new Event("pointerdown", { bubbles: true }));
+}
+
+test("a click outside closes a dialog, the end of a selection that began inside does not", () => {
+  const dialog = root.querySelector("dialog");
+  press(root.querySelector("input"));
+  dialog?.dispatchEvent(new MouseEvent("click", { bubbles: true }));
+  expect(closed).not.toHaveBeenCalled();
+  press(dialog);
+  dialog?.dispatchEvent(new MouseEvent("click", { bubbles: true }));
+  expect(closed).toHaveBeenCalledOnce();
+});

@@ -20,6 +20,8 @@ interface Props {
 export function Dialog({ title, onClose, children, actions, wide = false }: Props) {
   const dialog = useRef<HTMLDialogElement>(null);
   const typed = useTypedText(dialog);
+  /** Where the pointer was pressed: the selection of a text in the dialog can end outside. */
+  const pressed = useRef<EventTarget | null>(null);
   const id = useId();
   useEffect(() => {
     const before = document.activeElement;
@@ -54,7 +56,10 @@ export function Dialog({ title, onClose, children, actions, wide = false }: Prop
         }
       }}
       onKeyDown={closeOnEscape}
-      onClick={(event) => event.target === dialog.current && close()}
+      onPointerDown={(event) => {
+        pressed.current = event.target;
+      }}
+      onClick={(event) => event.target === dialog.current && pressed.current === dialog.current && close()}
     >
       <div class={css.inside}>
         <header>

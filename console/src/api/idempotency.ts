@@ -1,5 +1,25 @@
+import { ApiError } from "./problem.ts";
+
 /** Creates a random `Idempotency-Key`; pages loaded by http have no `crypto.randomUUID`. */
 export function createIdempotencyKey(): string {
   const bytes = crypto.getRandomValues(new Uint8Array(16));
   return Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
+}
+
+/** Codes and statuses of refusals that do not tell whether an earlier request with the same key was executed. */
+const UNDECIDED_CODE = "IDEMPOTENCY_KEY_IN_USE";
+const UNDECIDED_STATUSES: readonly number[] = [401, 429];
+
+/**
+ * Tells whether a further attempt needs another `Idempotency-Key`, because the service has refused this one for good.
+ * After other errors the request was possibly executed, so that only the same key prevents a second execution.
+ */
+export function needsNewKey(error: unknown): boolean {
+  return (
+    error instanceof ApiError &&
+    error.status >= 400 &&
+    error.status < 500 &&
+    error.code !== UNDECIDED_CODE &&
+    !UNDECIDED_STATUSES.includes(error.status)
+  );
 }

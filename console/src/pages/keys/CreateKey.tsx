@@ -1,4 +1,5 @@
 import { useState } from "preact/hooks";
+import { createIdempotencyKey, needsNewKey } from "@/api/idempotency.ts";
 import { api } from "@/api/index.ts";
 import { type CreatedKey, createKey } from "@/api/keys.ts";
 import { ApiError } from "@/api/problem.ts";
@@ -47,7 +48,7 @@ export function CreateKey({ members, onCancel, onMade }: Props) {
   const [chosen, setChosen] = useState<ReadonlySet<Right>>(new Set(held));
   const [binding, setBinding] = useState<Binding>({ connections: [], devices: "" });
   // One idempotency key for each form: a retry after a lost reply creates no second key.
-  const [once, setOnce] = useState(() => crypto.randomUUID());
+  const [once, setOnce] = useState(createIdempotencyKey);
   const [tried, setTried] = useState(false);
   const [busy, setBusy] = useState(false);
   const [refused, setRefused] = useState<unknown>();
@@ -75,8 +76,8 @@ export function CreateKey({ members, onCancel, onMade }: Props) {
       setRefused(thrown);
       setBusy(false);
       focusInvalid();
-      if (thrown instanceof ApiError && thrown.status >= 400 && thrown.status < 500) {
-        setOnce(crypto.randomUUID());
+      if (needsNewKey(thrown)) {
+        setOnce(createIdempotencyKey());
       }
     }
   };

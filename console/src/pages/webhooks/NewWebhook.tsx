@@ -1,8 +1,8 @@
 import { useMemo, useState } from "preact/hooks";
 import { ItemFormFrame } from "@/administration/ItemFormFrame.tsx";
 import { type FormRules, useItemForm } from "@/administration/useItemForm.ts";
-import { createIdempotencyKey } from "@/api/idempotency.ts";
-import { ApiError, api } from "@/api/index.ts";
+import { createIdempotencyKey, needsNewKey } from "@/api/idempotency.ts";
+import { api } from "@/api/index.ts";
 import { createWebhook, type WebhookWithSecret } from "@/api/webhooks.ts";
 import { buildHref, navigate } from "@/router/route.ts";
 import { Page, Panel } from "@/shell/Page.tsx";
@@ -42,7 +42,7 @@ function useCreatingRules(): FormRules<WebhookWithSecret, WebhookDraft> {
       try {
         return await createWebhook(api, toDefinition(draft), idempotencyKey);
       } catch (error) {
-        if (error instanceof ApiError && error.status >= 400 && error.status < 500) {
+        if (needsNewKey(error)) {
           idempotencyKey = createIdempotencyKey();
         }
         throw error;

@@ -1,0 +1,19 @@
+import { expect, test } from "vitest";
+import { needsNewKey } from "../src/api/idempotency.ts";
+import { ApiError } from "../src/api/problem.ts";
+
+const refuse = (status: number, code: string) => new ApiError({ status, code, detail: "" });
+
+test("a refused request needs a new key", () => {
+  expect(needsNewKey(refuse(400, "VALIDATION_FAILED"))).toBe(true);
+  expect(needsNewKey(refuse(422, "IDEMPOTENCY_KEY_REUSED"))).toBe(true);
+});
+
+test("a request keeps its key while an earlier attempt was possibly executed", () => {
+  expect(needsNewKey(refuse(409, "IDEMPOTENCY_KEY_IN_USE"))).toBe(false);
+  expect(needsNewKey(refuse(401, "TOKEN_EXPIRED"))).toBe(false);
+  expect(needsNewKey(refuse(429, "RATE_LIMITED"))).toBe(false);
+  expect(needsNewKey(refuse(503, "UNAVAILABLE"))).toBe(false);
+  expect(needsNewKey(refuse(0, "UNREACHABLE"))).toBe(false);
+  expect(needsNewKey(new Error("no reply"))).toBe(false);
+});

@@ -1,4 +1,4 @@
-import { useId, useState } from "preact/hooks";
+import { useId, useLayoutEffect, useState } from "preact/hooks";
 import { type Amendment, approveAmendment, rejectAmendment } from "@/api/amendments.ts";
 import { announceDecision } from "@/api/decisions.ts";
 import { createIdempotencyKey } from "@/api/idempotency.ts";
@@ -78,14 +78,22 @@ function DecisionDialog({ kind, pending, scope, amendment, onClose, onReload }: 
   const [busy, setBusy] = useState(false);
   const [missing, setMissing] = useState<string>();
   const [error, setError] = useState<unknown>();
-  // One key for each decision: a retry after a lost reply stores it once.
-  const [key] = useState(() => pending?.idempotencyKey ?? createIdempotencyKey());
+  // One key for each decision: a retry after a lost reply stores it once; an edited decision gets a new key.
+  const [key, setKey] = useState(() => pending?.idempotencyKey ?? createIdempotencyKey());
   const id = amendment.RecordID;
   const signing = useSigning({
     ...{ kind: "amendments", verb: kind, right: "Workspace.Amendment.Approve", pending },
     ...{ subject: describeSubject("amendment", scope, id), address: buildQueueAddress(scope, parseRecordId(id)) },
     ...{ text: reason, idempotencyKey: key },
   });
+  const content = JSON.stringify([reason.trim(), signing.meaning, signing.statement.trim()]);
+  const [sent, setSent] = useState<string>();
+  useLayoutEffect(() => {
+    if (sent !== undefined && sent !== content) {
+      setSent(undefined);
+      setKey(createIdempotencyKey());
+    }
+  }, [sent, content]);
   const decide = async () => {
     if (kind === "reject" && reason.trim() === "") {
       setMissing("Enter a reason; it is recorded with the rejection.");
@@ -94,6 +102,7 @@ function DecisionDialog({ kind, pending, scope, amendment, onClose, onReload }: 
     setMissing(undefined);
     if (!signing.validate()) return;
     setBusy(true);
+    setSent(content);
     setError(undefined);
     try {
       const made = await signing.send((client, signature) =>
@@ -110,13 +119,15 @@ function DecisionDialog({ kind, pending, scope, amendment, onClose, onReload }: 
     }
   };
   const meanwhile = findEarlierDecision(error);
+  // After an error the decision was possibly stored.
+  const close = error === undefined ? onClose : onReload;
   const verb = kind === "approve" ? "Approve" : "Reject";
   const label = signing.required ? `Sign and ${kind}` : verb;
   return (
     <Dialog
       title={`${verb} amendment ${id}`}
       wide={signing.required}
-      onClose={meanwhile ? onReload : onClose}
+      onClose={close}
       actions={
         meanwhile ? (
           <Button kind="primary" icon="refresh" onClick={onReload}>
@@ -124,7 +135,7 @@ function DecisionDialog({ kind, pending, scope, amendment, onClose, onReload }: 
           </Button>
         ) : (
           <>
-            <Button onClick={onClose}>Cancel</Button>
+            <Button onClick={close}>Cancel</Button>
             <Button
               kind={kind === "approve" ? "primary" : "danger"}
               busy={busy || !signing.ready}

@@ -1,0 +1,58 @@
+import { render } from "preact";
+import { act } from "preact/test-utils";
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { ApiError } from "../../src/api/problem.ts";
+import { Decision } from "../../src/pages/amendments/Decision.tsx";
+import { session } from "../../src/session/index.ts";
+import { makeAmendment, signIn } from "./pages.ts";
+
+const reload = vi.fn();
+let root: HTMLElement;
+
+beforeEach(async () => {
+  signIn();
+  HTMLDialogElement.prototype.showModal ??= () => undefined;
+  root = document.body.appendChild(document.createElement("div"));
+  const amendment = makeAmendment(1) as never;
+  await act(() => render(<Decision scope="s" amendment={amendment} onReload={reload} />, root));
+});
+
+afterEach(() => {
+  act(() => render(null, root));
+  root.remove();
+  reload.mockReset();
+});
+
+const press = (text: string) =>
+  act(() => {
+    const found = [...root.querySelectorAll("button")].filter((button) => button.textContent?.includes(text));
+    found.at(-1)?.click();
+  });
+
+const type = (text: string) =>
+  act(() => {
+    const reason = root.querySelector("textarea");
+    if (reason) reason.value = text;
+    reason?.dispatchEvent(new Event("input", { bubbles: true }));
+  });
+
+test("a retry keeps the idempotency key, an edited decision gets a new one", async () => {
+  const failure = new ApiError({ status: 503, code: "UNAVAILABLE", detail: "The store is unavailable" });
+  const post = vi.spyOn(session.api, "post").mockRejectedValue(failure);
+  const send = async (attempts: number) => {
+    await press("Reject");
+    await vi.waitFor(() => expect(post).toHaveBeenCalledTimes(attempts));
+    await vi.waitFor(() => expect(root.querySelector("[aria-busy=true]")).toBeNull());
+  };
+  await press("Reject");
+  await type("wrong");
+  await send(1);
+  await send(2);
+  await type("wrong value");
+  await send(3);
+  const [first, second, third] = post.mock.calls.map(([, , options]) => options?.headers?.["Idempotency-Key"]);
+  expect(second).toBe(first);
+  expect(third).not.toBe(first);
+  await press("Cancel");
+  expect(reload).toHaveBeenCalledOnce();
+});

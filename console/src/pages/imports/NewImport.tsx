@@ -27,13 +27,19 @@ interface Chosen {
   facts: FileFacts;
 }
 
+interface Previewed {
+  /** The mapping that was previewed. */
+  mapping: ImportMapping;
+  preview: ImportPreview;
+}
+
 /** Chooses a file, uploads it, shows its preview, and starts its import. */
 export function NewImport({ connection: first, onChanged }: Props) {
   const [connection, setConnection] = useState(first);
   const [chosen, setChosen] = useState<Chosen>();
   const [mapping, setMapping] = useState<ImportMapping>({ timestamp: "" });
   const [created, setCreated] = useState<CreatedImport>();
-  const [preview, setPreview] = useState<ImportPreview>();
+  const [previewed, setPreviewed] = useState<Previewed>();
   const [sent, setSent] = useState<number>();
   const [busy, setBusy] = useState(false);
   const [error, setError] = useState<unknown>();
@@ -49,7 +55,7 @@ export function NewImport({ connection: first, onChanged }: Props) {
       ...(facts.format === "csv" ? { delimiter: facts.delimiter } : {}),
     });
     setCreated(undefined);
-    setPreview(undefined);
+    setPreviewed(undefined);
     setError(undefined);
   };
   const run = async (work: () => Promise<void>) => {
@@ -69,7 +75,7 @@ export function NewImport({ connection: first, onChanged }: Props) {
     run(async () => {
       const made = created ?? (await upload(connection, file, facts, mapping, setSent));
       setCreated(made);
-      setPreview(await previewImport(made.importId, mapping));
+      setPreviewed({ mapping, preview: await previewImport(made.importId, mapping) });
     });
   const start = ({ importId }: CreatedImport) =>
     run(async () => {
@@ -78,9 +84,12 @@ export function NewImport({ connection: first, onChanged }: Props) {
       setStarted((before) => before + 1);
       setChosen(undefined);
       setCreated(undefined);
-      setPreview(undefined);
+      setPreviewed(undefined);
     });
-  const columns = preview && preview.columns.length > 0 ? preview.columns : (chosen?.facts.columns ?? []);
+  // Stored messages cannot be changed, so only a mapping whose result is visible is imported.
+  const preview = previewed?.mapping === mapping ? previewed.preview : undefined;
+  const found = previewed?.preview.columns ?? [];
+  const columns = found.length > 0 ? found : (chosen?.facts.columns ?? []);
   return (
     <Panel title="New import">
       <div class={css.form}>
@@ -106,6 +115,11 @@ export function NewImport({ connection: first, onChanged }: Props) {
           </div>
         )}
         {preview && <PreviewPanel preview={preview} />}
+        {previewed && !preview && (
+          <Notice title="The columns or formats have changed since the preview">
+            Preview again before the import.
+          </Notice>
+        )}
         {chosen && (
           <div class={css.actions}>
             <Button

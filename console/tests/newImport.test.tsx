@@ -1,0 +1,37 @@
+import { render } from "preact";
+import { act } from "preact/test-utils";
+import { expect, test, vi } from "vitest";
+import { NewImport } from "../src/pages/imports/NewImport.tsx";
+import * as upload from "../src/pages/imports/upload.ts";
+import { session } from "../src/session/index.ts";
+
+test("an import starts only with the mapping that was previewed", async () => {
+  const preview = { columns: ["time", "at", "pressure"], messages: [], rows: 0, problems: [] };
+  vi.spyOn(upload, "uploadFile").mockResolvedValue(undefined as never);
+  vi.spyOn(session.api, "get").mockResolvedValue({ dataConnections: [] });
+  vi.spyOn(session.api, "post").mockImplementation((path: string) =>
+    Promise.resolve((path.endsWith("/preview") ? preview : { importId: "i", uploadUrl: "" }) as never),
+  );
+  const root = document.body.appendChild(document.createElement("div"));
+  const find = (text: string) => [...root.querySelectorAll("button")].find((each) => each.textContent?.includes(text));
+  await act(() => render(<NewImport connection="c" onChanged={() => undefined} />, root));
+  const input = root.querySelector<HTMLInputElement>("input[type=file]");
+  const file = new File(["time,at,pressure\n2026-01-05T08:00:00Z,2026-01-05T09:00:00Z,4\n"], "rows.csv");
+  Object.defineProperty(input, "files", { value: [file] });
+  await act(() => {
+    input?.dispatchEvent(new Event("change", { bubbles: true }));
+  });
+  await vi.waitFor(() => expect(find("Upload and preview")?.disabled).toBe(false));
+  await act(() => find("Upload and preview")?.click());
+  await vi.waitFor(() => expect(find("Start import")?.disabled).toBe(false));
+  await act(() => {
+    const column = [...root.querySelectorAll("select")].find((each) => each.value === "time");
+    if (column) column.value = "at";
+    column?.dispatchEvent(new Event("change", { bubbles: true }));
+  });
+  expect(find("Start import")).toBeUndefined();
+  await act(() => find("Preview again")?.click());
+  await vi.waitFor(() => expect(find("Start import")?.disabled).toBe(false));
+  await act(() => render(null, root));
+  root.remove();
+});

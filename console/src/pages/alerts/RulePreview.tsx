@@ -23,11 +23,13 @@ const RANGES = [
 export function RulePreview({ draft }: { draft: RuleDraft }) {
   const executes = useHasRights("Workspace.WarmQuery.Execute");
   const [range, setRange] = useState(() => createRange("86400"));
-  const [preview, setPreview] = useState<Preview>();
+  const [shown, setShown] = useState<{ input: string; preview: Preview }>();
   const { busy, error, run } = useWork();
   if (draft.kind === "absence" || !executes) {
     return null;
   }
+  const input = JSON.stringify([range, listPreviewed(draft)]);
+  const preview = shown?.input === input ? shown.preview : undefined;
   const show = async () => {
     const faults = Object.entries(RULE_FORM.check(draft, false)).filter(([name]) => name !== "name");
     const fault = faults.find(([, message]) => message !== undefined);
@@ -39,7 +41,7 @@ export function RulePreview({ draft }: { draft: RuleDraft }) {
       throw new Error(wrong);
     }
     const { from, to } = resolveRange(range);
-    setPreview(await fetchPreview(api, draft, to - from, new AbortController().signal, to));
+    setShown({ input, preview: await fetchPreview(api, draft, to - from, new AbortController().signal, to) });
   };
   const limit = draft.conditionKind === "column" ? Number(draft.value) : undefined;
   return (
@@ -73,10 +75,19 @@ export function RulePreview({ draft }: { draft: RuleDraft }) {
           )}
         </div>
       ) : (
-        <p>Shows the values of the query at {STEPS} past times, and how often the rule would have fired.</p>
+        <p>
+          {shown && "The rule or the time range has changed since the last preview. "}Shows the values of the query at{" "}
+          {STEPS} past times, and how often the rule would have fired.
+        </p>
       )}
     </Panel>
   );
+}
+
+/** Returns the fields that decide the result of a preview. */
+function listPreviewed(draft: RuleDraft): readonly string[] {
+  const { query, parameters, timeRange, conditionKind, column, operator, value, groupBy, hold } = draft;
+  return [query, parameters, timeRange, conditionKind, column, operator, value, groupBy, hold];
 }
 
 /** `once`, or `3 times`. */

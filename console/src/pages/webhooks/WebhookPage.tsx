@@ -41,13 +41,12 @@ export function WebhookPage({ id }: { id: string }) {
         </RemoveButton>
       )}
     >
-      {(shown) =>
-        made ? (
-          <WebhookSecret webhook={made} onDone={() => setMade(undefined)} />
-        ) : (
+      {(shown) => (
+        <>
+          {made && <WebhookSecret webhook={made} onDone={() => setMade(undefined)} />}
           <Shown {...shown} onRotated={setMade} />
-        )
-      }
+        </>
+      )}
     </ItemPage>
   );
 }
@@ -61,7 +60,14 @@ function Shown({ item, replace, onRotated }: Props) {
   });
   return (
     <>
-      <StatePanel webhook={item} onRotated={onRotated} />
+      <StatePanel
+        webhook={item}
+        onRotated={(made) => {
+          const { secret: _, ...webhook } = made;
+          replace(webhook);
+          onRotated(made);
+        }}
+      />
       <Deliveries webhook={item} />
       <Panel title="Definition">
         <ItemFormFrame form={form} editable createLabel="Add webhook">
@@ -97,7 +103,16 @@ function StatePanel({ webhook, onRotated }: { webhook: Webhook; onRotated: (made
           { label: "Created", value: <Time at={webhook.createdAt} /> },
         ]}
       />
-      {rotating && <RotateDialog webhook={webhook} onClose={() => setRotating(false)} onRotated={onRotated} />}
+      {rotating && (
+        <RotateDialog
+          webhook={webhook}
+          onClose={() => setRotating(false)}
+          onRotated={(made) => {
+            setRotating(false);
+            onRotated(made);
+          }}
+        />
+      )}
     </Panel>
   );
 }

@@ -53,6 +53,10 @@ test("a retry keeps the idempotency key, an edited decision gets a new one", asy
   const [first, second, third] = post.mock.calls.map(([, , options]) => options?.headers?.["Idempotency-Key"]);
   expect(second).toBe(first);
   expect(third).not.toBe(first);
-  await press("Cancel");
+  const decided = { status: 409, code: "AMENDMENT_NOT_PENDING", detail: "", members: { currentStatus: "rejected" } };
+  post.mockRejectedValue(new ApiError(decided));
+  await send(4);
+  expect(root.textContent).toContain("possibly your own, from an earlier attempt");
+  await press("Reload");
   expect(reload).toHaveBeenCalledOnce();
 });

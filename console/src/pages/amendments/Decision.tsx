@@ -88,9 +88,12 @@ function DecisionDialog({ kind, pending, scope, amendment, onClose, onReload }: 
   });
   const content = JSON.stringify([reason.trim(), signing.meaning, signing.statement.trim()]);
   const [sent, setSent] = useState<string>();
+  /** Whether an earlier attempt, with other content, was possibly stored. */
+  const [edited, setEdited] = useState(false);
   useLayoutEffect(() => {
     if (sent !== undefined && sent !== content) {
       setSent(undefined);
+      setEdited(true);
       setKey(createIdempotencyKey());
     }
   }, [sent, content]);
@@ -164,7 +167,10 @@ function DecisionDialog({ kind, pending, scope, amendment, onClose, onReload }: 
           kind="warn"
           title={`Another decision came first: the amendment is ${String(meanwhile.members.currentStatus)}`}
         >
-          Your decision was not recorded. Reload to see the pending amendments.
+          {edited
+            ? "It is possibly your own, from an earlier attempt. The edited decision was not recorded."
+            : "Your decision was not recorded."}{" "}
+          Reload to see the pending amendments.
           <span class={css.soft}>
             <code>{meanwhile.code}</code> · request <code>{meanwhile.requestId}</code>
           </span>

@@ -177,6 +177,17 @@ async def test_messages_of_a_rejected_device_are_stored_separately(spool: SpoolT
     assert len(upstream.requests) == 2
 
 
+async def test_messages_are_sent_without_a_notification(spool: SpoolThread, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An idle sender looks for waiting messages again after a pause, also if nothing notifies it."""
+    monkeypatch.setattr(module, "_LONGEST_PAUSE_SECONDS", 0.001)
+    upstream = Upstream(lambda *_: None)
+    async with run_sender(spool, upstream) as metrics:
+        await asyncio.sleep(0)
+        store_messages(spool, "press", 1)
+        await wait_for_count(metrics, "sent_messages_total", 1)
+    assert upstream.stored == {"press": [1]}
+
+
 async def test_an_unknown_line_number_leaves_the_batch_in_the_spool(spool: SpoolThread) -> None:
     """If an error names a line number beyond the end of the batch, the whole batch stays in the spool."""
     upstream = Upstream(

@@ -108,6 +108,27 @@ def test_a_commit_to_a_full_disk_stores_nothing(tmp_path: Path) -> None:
     spool.close()
 
 
+@pytest.mark.parametrize("max_bytes", [6, 2**30], ids=["full spool", "full disk"])
+def test_a_failing_commit_never_hides_the_waiting_messages(tmp_path: Path, max_bytes: int) -> None:
+    """While messages cannot be stored, the counters still contain the messages that wait, so that they are sent."""
+    spool = open_spool(tmp_path, max_bytes=max_bytes)
+    spool.append({"a": [b"1\n", b"2\n"], "b": [b"3\n"]}, [], b"")
+    (pages,) = spool._database.execute("PRAGMA page_count").fetchone()
+    spool._database.execute(f"PRAGMA max_page_count = {pages}")
+    seen = []
+
+    def record_counters() -> None:
+        seen.append((set(spool.lookups), spool.waiting.messages >= 3))
+
+    # SQLite calls the function after each step of its virtual machine, as another thread can read between the steps.
+    spool._database.set_progress_handler(record_counters, 1)
+    with pytest.raises((SpoolFullError, sqlite3.OperationalError), match="full"):
+        spool.append({"a": [b"x" * 100_000]}, [], b"")
+    record_counters()
+    assert [each for each in seen if each != ({"a", "b"}, True)] == []
+    spool.close()
+
+
 def test_rejected_messages_are_stored_separately(tmp_path: Path) -> None:
     """Messages that the service rejects are stored separately, with the reason."""
     spool = open_spool(tmp_path)

@@ -72,16 +72,16 @@ class Sender:
                 task.cancel()
             await asyncio.gather(*self._sending.values(), return_exceptions=True)
 
-    def _start_requests(self) -> float | None:
+    def _start_requests(self) -> float:
         """Start a request for each connection that has stored messages and no running request.
 
-        Return the seconds until the next request may start; None if the next request starts only after a running one
-        has ended or new messages have arrived.
+        Return the seconds after which this function must be called again, unless :attr:`_changed` is set earlier.
         """
         now = time.monotonic()
         if now < self._paused_until:
             return self._paused_until - now
-        nearest: float | None = None
+        # Not only a notification may restart the sender: a full spool stores nothing, so it notifies nobody.
+        nearest = _LONGEST_PAUSE_SECONDS
         for lookup in self._spool.spool.lookups:
             if len(self._sending) >= CONCURRENT:
                 return nearest
@@ -89,7 +89,7 @@ class Sender:
                 continue
             wait = self._next_at.get(lookup, 0.0) - now
             if wait > 0:
-                nearest = wait if nearest is None else min(nearest, wait)
+                nearest = min(nearest, wait)
                 continue
             task = self._sending[lookup] = asyncio.create_task(self._send_next_batch(lookup))
             task.add_done_callback(lambda _, lookup=lookup: self._finish_request(lookup))  # type: ignore[misc]

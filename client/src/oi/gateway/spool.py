@@ -4,7 +4,7 @@ import sqlite3
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from oi.batches import MAX_BYTES, MAX_MESSAGES, split_into_batches
 from oi.gateway.settings import DROP_OLDEST, SpoolSettings
@@ -105,7 +105,7 @@ class GatewaySpool:
         self.waiting = Waiting()
         self.rejected_bytes = 0
         self._by_lookup: dict[str, int] = {}
-        self._recount_waiting_messages()
+        self._count_stored_messages()
 
     def close(self) -> None:
         """Close the spool file."""
@@ -132,10 +132,9 @@ class GatewaySpool:
             sqlite3.Error: the disk is full or fails.
         """
         size = sum(len(line) for each in lines.values() for line in each)
-        dropped = 0
+        self._check_room(size)
         with self._open_spool_transaction():
-            if self.waiting.bytes + size > self._settings.max_bytes:
-                dropped = self._make_room(size)
+            dropped = self._drop_oldest_blocks(size)
             now = time.time()
             for lookup, own in lines.items():
                 for block in split_into_batches(own):
@@ -201,10 +200,9 @@ class GatewaySpool:
 
     @contextmanager
     def _open_spool_transaction(self) -> Iterator[None]:
-        """Run the ``with`` block as a transaction.
-
-        After an error, roll it back and count the waiting messages again.
-        """
+        """Run the ``with`` block as a transaction; after an error, roll it back and restore the counters."""
+        # To count the blocks of a large spool again would take seconds, during which nothing can be sent.
+        counters = replace(self.waiting), dict(self._by_lookup), self.rejected_bytes
         self._database.execute("BEGIN IMMEDIATE")
         try:
             yield
@@ -212,12 +210,10 @@ class GatewaySpool:
         except BaseException:
             if self._database.in_transaction:
                 self._database.execute("ROLLBACK")
-            self._recount_waiting_messages()
+            self.waiting, self._by_lookup, self.rejected_bytes = counters
             raise
 
-    def _recount_waiting_messages(self) -> None:
-        self.waiting = Waiting()
-        self._by_lookup = {}
+    def _count_stored_messages(self) -> None:
         (self.rejected_bytes,) = self._database.execute(
             "SELECT coalesce(sum(length(message)), 0) FROM rejected"
         ).fetchone()
@@ -256,14 +252,17 @@ class GatewaySpool:
                 del self._by_lookup[lookup]
         return deleted
 
-    def _make_room(self, size: int) -> int:
-        """Delete the oldest blocks until ``size`` bytes fit into the file; return the number of deleted messages."""
-        if self._settings.when_full != DROP_OLDEST:
-            limit = self._settings.max_bytes
+    def _check_room(self, size: int) -> None:
+        """Raise an error if ``size`` bytes do not fit into the file and no messages may be deleted."""
+        limit = self._settings.max_bytes
+        if self._settings.when_full != DROP_OLDEST and self.waiting.bytes + size > limit:
             raise SpoolFullError(
                 f"The spool is full: {self.waiting.bytes:,} bytes of messages wait, and `spool.maxSize` is {limit:,}. "
                 "Restore the connection to the service, or increase `spool.maxSize`."
             )
+
+    def _drop_oldest_blocks(self, size: int) -> int:
+        """Delete the oldest blocks until ``size`` bytes fit into the file; return the number of deleted messages."""
         dropped = 0
         while self.waiting.bytes and self.waiting.bytes + size > self._settings.max_bytes:
             row = self._database.execute("SELECT id FROM block ORDER BY id LIMIT 1").fetchone()

@@ -18,6 +18,7 @@ from oi.errors import (
 
 _LINE = re.compile(r"[Ll]ine (\d{1,6})\b")
 _STORAGE_FULL = 507
+_ERRORS = 400
 _DEVICE_NOT_ALLOWED = "DEVICE_NOT_ALLOWED"
 
 
@@ -70,6 +71,9 @@ def interpret_refusal(error: ApiError, lookup: str) -> Refusal:
     """Interpret the error with which the service rejected telemetry of a connection."""
     if isinstance(error, UnreachableError):
         return Refusal(Action.RETRY, f"The service cannot be reached: {error}")
+    if error.status < _ERRORS:
+        # For example a page about maintenance, or a redirect to a sign-in page.
+        return Refusal(Action.RETRY, f"The reply does not come from the service: {error}")
     if isinstance(error, SignInError):
         return Refusal(
             Action.READ_KEY,

@@ -11,19 +11,22 @@ from typing import Any
 import pytest
 from oi.errors import UnreachableError, build_api_error
 from oi.gateway import sender as module
+from oi.gateway.clock import ReceiveClock
 from oi.gateway.metrics import Metrics
 from oi.gateway.sections import SettingsError
-from oi.gateway.sender import Sender
-from oi.gateway.settings import STOP, SpoolSettings
+from oi.gateway.sender import Sender, Upstream
+from oi.gateway.settings import STOP, ServiceSettings, SpoolSettings
 from oi.gateway.spool import GatewaySpool
 from oi.gateway.spool_thread import SpoolThread
+from oi.gateway.uplink import Uplink
 
+from tests.client.gateway.http_service import HTML, HttpReply, accept_lines, serve_replies
 from tests.client.gateway.running import wait_for_count
 
 type Answer = Callable[[str, list[Any]], Exception | None]
 
 
-class Upstream:
+class FakeUpstream:
     """Fake service that stores messages, or raises the errors that a test sets."""
 
     def __init__(self, answer: Answer) -> None:
@@ -73,6 +76,19 @@ async def run_sender(spool: SpoolThread, upstream: Upstream) -> AsyncIterator[Me
             await task
 
 
+@asynccontextmanager
+async def run_sender_over_http(
+    spool: SpoolThread, reply_to_lines: Callable[[list[bytes]], HttpReply], monkeypatch: pytest.MonkeyPatch
+) -> AsyncIterator[Metrics]:
+    """Context manager: run a sender whose requests reach a local HTTP server for the duration of the block."""
+    monkeypatch.setenv("OI_KEY", "good")
+    with serve_replies(reply_to_lines) as url:
+        uplink = Uplink(ServiceSettings(url, None), ReceiveClock())
+        async with run_sender(spool, uplink) as metrics:
+            yield metrics
+        await uplink.close()
+
+
 def store_messages(spool: SpoolThread, lookup: str, *values: int) -> None:
     """Store messages with these values for a connection in the spool."""
     spool.spool.append({lookup: [b"%d\n" % value for value in values]}, [], b"")
@@ -86,7 +102,7 @@ def build_error(status: int, code: str, detail: str = "Why.", *fields: str) -> E
 
 async def test_messages_of_connections_are_sent_in_parallel_and_each_in_order(spool: SpoolThread) -> None:
     """At most four requests run at once, and at most one of them for each connection."""
-    upstream = Upstream(lambda *_: None)
+    upstream = FakeUpstream(lambda *_: None)
     for number in range(12):
         store_messages(spool, f"c{number % 6}", number, number + 100)
     async with run_sender(spool, upstream) as metrics:
@@ -120,7 +136,7 @@ async def test_an_error_leaves_messages_in_the_spool(
 ) -> None:
     """An error of the service is logged once, and the messages stay in the spool until the service accepts them."""
     caplog.set_level(logging.INFO)
-    upstream = Upstream(lambda *_: error if len(upstream.requests) < 4 else None)
+    upstream = FakeUpstream(lambda *_: error if len(upstream.requests) < 4 else None)
     store_messages(spool, "press", 1, 2)
     async with run_sender(spool, upstream) as metrics:
         await wait_for_count(metrics, "sent_messages_total", 2)
@@ -132,7 +148,7 @@ async def test_an_error_leaves_messages_in_the_spool(
 
 async def test_a_rejected_connection_does_not_stop_messages_of_others(spool: SpoolThread) -> None:
     """If the service rejects one connection, the messages of other connections are still sent."""
-    upstream = Upstream(lambda lookup, _: build_error(409, "CONNECTION_DISABLED") if lookup == "off" else None)
+    upstream = FakeUpstream(lambda lookup, _: build_error(409, "CONNECTION_DISABLED") if lookup == "off" else None)
     store_messages(spool, "off", 1)
     store_messages(spool, "on", 2)
     async with run_sender(spool, upstream) as metrics:
@@ -152,7 +168,7 @@ async def test_messages_that_an_error_names_are_stored_separately(spool: SpoolTh
 
     The rest of the batch is sent.
     """
-    upstream = Upstream(lambda _, values: error if 2 in values else None)
+    upstream = FakeUpstream(lambda _, values: error if 2 in values else None)
     store_messages(spool, "press", 1, 2, 3)
     store_messages(spool, "press", 4)
     async with run_sender(spool, upstream) as metrics:
@@ -167,7 +183,7 @@ async def test_messages_that_an_error_names_are_stored_separately(spool: SpoolTh
 async def test_messages_of_a_rejected_device_are_stored_separately(spool: SpoolThread) -> None:
     """If the service rejects a device, all messages of this device in the batch are stored separately."""
     error = build_error(403, "DEVICE_NOT_ALLOWED", "line 2: the credential is not bound to device 'x'.", "line 2")
-    upstream = Upstream(lambda _, values: error if {"deviceId": "x"} in values else None)
+    upstream = FakeUpstream(lambda _, values: error if {"deviceId": "x"} in values else None)
     lines = [b'{"deviceId":"%s"}\n' % name for name in (b"a", b"x", b"b", b"x")] + [b"{}\n"]
     spool.spool.append({"press": lines}, [], b"")
     async with run_sender(spool, upstream) as metrics:
@@ -177,10 +193,28 @@ async def test_messages_of_a_rejected_device_are_stored_separately(spool: SpoolT
     assert len(upstream.requests) == 2
 
 
+async def test_a_page_of_a_proxy_leaves_messages_in_the_spool(
+    spool: SpoolThread, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """If a proxy replies to a batch with a page of its own, the batch is sent again until the service accepts it."""
+    seen: list[list[bytes]] = []
+
+    def reply_to_lines(lines: list[bytes]) -> HttpReply:
+        seen.append(lines)
+        return accept_lines(lines) if len(seen) > 2 else (200, HTML, b"<html>Maintenance</html>")
+
+    store_messages(spool, "press", 1, 2, 3)
+    async with run_sender_over_http(spool, reply_to_lines, monkeypatch) as metrics:
+        await wait_for_count(metrics, "sent_messages_total", 3)
+    assert seen == [[b"1", b"2", b"3"]] * 3
+    assert spool.spool.waiting.messages == 0
+    assert "The reply does not come from the service" in caplog.text
+
+
 async def test_messages_are_sent_without_a_notification(spool: SpoolThread, monkeypatch: pytest.MonkeyPatch) -> None:
     """An idle sender looks for waiting messages again after a pause, also if nothing notifies it."""
     monkeypatch.setattr(module, "_LONGEST_PAUSE_SECONDS", 0.001)
-    upstream = Upstream(lambda *_: None)
+    upstream = FakeUpstream(lambda *_: None)
     async with run_sender(spool, upstream) as metrics:
         await asyncio.sleep(0)
         store_messages(spool, "press", 1)
@@ -190,7 +224,7 @@ async def test_messages_are_sent_without_a_notification(spool: SpoolThread, monk
 
 async def test_an_unknown_line_number_leaves_the_batch_in_the_spool(spool: SpoolThread) -> None:
     """If an error names a line number beyond the end of the batch, the whole batch stays in the spool."""
-    upstream = Upstream(
+    upstream = FakeUpstream(
         lambda *_: build_error(400, "VALIDATION", "Invalid.", "line 9") if len(upstream.requests) < 3 else None
     )
     store_messages(spool, "press", 1)
@@ -204,7 +238,7 @@ async def test_a_programming_error_keeps_the_gateway_running(
 ) -> None:
     """After an unexpected exception for one connection, the gateway continues to run and sends the messages later."""
     monkeypatch.setattr(module, "_LONGEST_PAUSE_SECONDS", 0.001)
-    upstream = Upstream(lambda *_: RuntimeError("odd") if len(upstream.requests) < 2 else None)
+    upstream = FakeUpstream(lambda *_: RuntimeError("odd") if len(upstream.requests) < 2 else None)
     store_messages(spool, "press", 1)
     async with run_sender(spool, upstream) as metrics:
         await wait_for_count(metrics, "sent_messages_total", 1)

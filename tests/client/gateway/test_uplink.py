@@ -7,12 +7,12 @@ from typing import Any
 
 import httpx
 import pytest
-from oi.errors import SignInError
+from oi.errors import ApiError, SignInError
 from oi.gateway.clock import ReceiveClock
 from oi.gateway.settings import ServiceSettings
 from oi.gateway.uplink import Uplink
 
-TOKEN = {"Token": "t", "ExpiresAt": "2999-01-01T00:00:00+00:00"}
+from tests.client.gateway.http_service import HTML, JSON, TOKEN, HttpReply, serve_replies
 
 
 class FakeService:
@@ -29,7 +29,9 @@ class FakeService:
                 return httpx.Response(401, json={"code": "KEY_REVOKED", "detail": "The key was revoked."})
             return httpx.Response(200, json=TOKEN)
         self.requests.append(request)
-        return httpx.Response(202, json={"accepted": 1}, headers={"Date": "Mon, 05 Jan 2026 08:00:00 GMT"})
+        content = request.content
+        count = (gzip.decompress(content) if "Content-Encoding" in request.headers else content).count(b"\n")
+        return httpx.Response(202, json={"accepted": count}, headers={"Date": "Mon, 05 Jan 2026 08:00:00 GMT"})
 
 
 @pytest.fixture
@@ -78,3 +80,25 @@ async def test_the_key_file_is_read_again_after_a_rejection(fake_service: FakeSe
     await uplink.send("press", b"{}\n")
     await uplink.close()
     assert len(fake_service.requests) == 1
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        (200, HTML, b"<html>Maintenance</html>"),
+        (202, HTML, b"<html>Maintenance</html>"),
+        (200, JSON, b'{"accepted": 2}'),
+        (202, JSON, b'{"accepted": 1}'),
+        (202, JSON, b"[2]"),
+        (302, HTML, b""),
+    ],
+)
+async def test_a_reply_that_does_not_confirm_all_messages_is_an_error(reply: HttpReply, tmp_path: Path) -> None:
+    """Messages are accepted only if the reply is that of the service and confirms all of them."""
+    (tmp_path / "key").write_text("good")
+    with serve_replies(lambda _: reply) as url:
+        uplink = Uplink(ServiceSettings(url, tmp_path / "key"), ReceiveClock())
+        with pytest.raises(ApiError) as raised:
+            await uplink.send("press", b"{}\n{}\n")
+        await uplink.close()
+    assert raised.value.status == reply[0]

@@ -5,10 +5,13 @@ import gzip
 from typing import Any
 from urllib.parse import quote
 
+import httpx
+
 from oi._async.transport import AsyncTransport
-from oi.errors import SignInError
+from oi.errors import ApiError, SignInError
 from oi.gateway.clock import ReceiveClock
 from oi.gateway.settings import ServiceSettings
+from oi.requests import parse_json_reply
 
 _TELEMETRY_WRITE = ["Workspace.Telemetry.Write"]
 _LEVEL = 1
@@ -39,12 +42,12 @@ class Uplink:
                 again, because the service stores each message id once.
             SettingsError: the API key is missing.
         """
-        headers = _NDJSON
+        headers, count = _NDJSON, lines.count(b"\n")
         if len(lines) >= _LEAST_COMPRESSED:
             # Compression releases the interpreter lock, so the event loop continues meanwhile.
             headers, lines = _GZIP, await asyncio.to_thread(gzip.compress, lines, _LEVEL)
         path = f"/oi-api/telemetry/{quote(lookup, safe='')}"
-        await self._send_request("POST", path, content=lines, headers=headers)
+        _check_accepted(await self._send_request("POST", path, content=lines, headers=headers), count)
 
     async def request_identity(self) -> dict[str, Any]:
         """Request the identity and the access rights of the API key.
@@ -53,7 +56,7 @@ class Uplink:
             ApiError: the API key is not valid, or the service cannot be reached.
             SettingsError: the API key is missing.
         """
-        reply: dict[str, Any] = (await self._send_request("GET", "/workspace/api/keys/whoami")).json()
+        reply: dict[str, Any] = parse_json_reply(await self._send_request("GET", "/workspace/api/keys/whoami"))
         return reply
 
     async def close(self) -> None:
@@ -63,7 +66,7 @@ class Uplink:
                 await transport.aclose()
         self._transport = self._retired = None
 
-    async def _send_request(self, method: str, path: str, **options: Any) -> Any:
+    async def _send_request(self, method: str, path: str, **options: Any) -> httpx.Response:
         if self._transport is None:
             # One attempt: the sender repeats batches itself, and reports each failure at once.
             self._transport = AsyncTransport(
@@ -87,3 +90,17 @@ class Uplink:
             before, self._retired, self._transport = self._retired, transport, None
             if before is not None:
                 await before.aclose()
+
+
+def _check_accepted(reply: httpx.Response, count: int) -> None:
+    """Check that the service has accepted all ``count`` messages of a request.
+
+    A proxy before the service can answer with a success of its own, such as a page about maintenance.
+
+    Raises:
+        ApiError: the reply does not confirm the messages.
+    """
+    body = parse_json_reply(reply)
+    if reply.status_code != httpx.codes.ACCEPTED or not isinstance(body, dict) or body.get("accepted") != count:
+        detail = f"The reply {reply.status_code} does not confirm {count:,} messages. Is another server answering?"
+        raise ApiError(reply.status_code, "", detail)

@@ -12,7 +12,9 @@ import pytest
 from oi.errors import UnreachableError, build_api_error
 from oi.gateway import sender as module
 from oi.gateway.clock import ReceiveClock
+from oi.gateway.messages import build_ndjson_line
 from oi.gateway.metrics import Metrics
+from oi.gateway.routes import Fields, Target
 from oi.gateway.sections import SettingsError
 from oi.gateway.sender import Sender, Upstream
 from oi.gateway.settings import STOP, ServiceSettings, SpoolSettings
@@ -20,7 +22,7 @@ from oi.gateway.spool import GatewaySpool
 from oi.gateway.spool_thread import SpoolThread
 from oi.gateway.uplink import Uplink
 
-from tests.client.gateway.http_service import HTML, HttpReply, accept_lines, serve_replies
+from tests.client.gateway.http_service import HTML, JSON, HttpReply, accept_lines, serve_replies
 from tests.client.gateway.running import wait_for_count
 
 type Answer = Callable[[str, list[Any]], Exception | None]
@@ -178,6 +180,26 @@ async def test_messages_that_an_error_names_are_stored_separately(spool: SpoolTh
     assert 2 in rejected
     assert upstream.stored["press"] == sorted(upstream.stored["press"])
     assert metrics.get_count("rejected_messages_total", 'reason="service"') == len(rejected)
+
+
+async def test_a_carriage_return_in_a_message_ends_no_line(spool: SpoolThread, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A carriage return within a message does not shift the line numbers of an error."""
+
+    def reply_to_lines(lines: list[bytes]) -> HttpReply:
+        for number, line in enumerate(lines, 1):
+            if json.loads(line).get("odd"):
+                problem = {"code": "VALIDATION_FAILED", "errors": [{"field": f"line {number}.odd", "message": "odd"}]}
+                return 400, JSON, json.dumps(problem).encode()
+        accepted.extend(json.loads(line)["messageId"] for line in lines)
+        return accept_lines(lines)
+
+    payloads = [b'{"messageId":"1",\r"value":1}', b'{"messageId":"2","odd":1}', b'{"messageId":"3",\r\n"value":1}']
+    target, accepted = Target("press", None, Fields()), list[str]()
+    spool.spool.append({"press": [build_ndjson_line(each, target, 0.0, str) for each in payloads]}, [], b"")
+    async with run_sender_over_http(spool, reply_to_lines, monkeypatch) as metrics:
+        await wait_for_count(metrics, "sent_messages_total", 2)
+    assert accepted == ["1", "3"]
+    assert [json.loads(each.message)["messageId"] for _, each in spool.spool.read_rejected(9)] == ["2"]
 
 
 async def test_messages_of_a_rejected_device_are_stored_separately(spool: SpoolThread) -> None:

@@ -151,7 +151,7 @@ class Sender:
 
     async def _reject_lines(self, refusal: Refusal, batch: Batch) -> None:
         """Store the messages that the service's error names as rejected; the rest of the batch is sent again later."""
-        lines = b"".join(batch.blocks).splitlines(keepends=True)
+        lines = _split_lines(batch)
         code, named = "service", refusal.map_rejected_lines_to_reasons(lines)
         rejected = [
             Rejected("", batch.lookup, code, named[number], line)
@@ -176,3 +176,9 @@ class Sender:
             waiting = self._spool.spool.waiting.messages
             _LOG.error("%s (%s messages wait in the spool; nothing is lost)", text, f"{waiting:,}")
         self._reported[key] = text
+
+
+def _split_lines(batch: Batch) -> list[bytes]:
+    """Return the messages of a batch as NDJSON lines; the service counts lines in the same way."""
+    # A carriage return is permitted white space within a message, so `bytes.splitlines` would count other lines.
+    return [line + b"\n" for line in b"".join(batch.blocks).split(b"\n")[:-1]]

@@ -16,7 +16,7 @@ from oi.gateway.intake import MAX_PENDING, Intake
 from oi.gateway.metrics import Metrics
 from oi.gateway.routes import Routes, parse_route
 from oi.gateway.sections import Section
-from oi.gateway.settings import STOP, SpoolSettings
+from oi.gateway.settings import DROP_OLDEST, STOP, SpoolSettings
 from oi.gateway.spool import GatewaySpool
 from oi.gateway.spool_thread import SpoolThread
 
@@ -26,8 +26,8 @@ from tests.client.gateway.running import WAIT_SECONDS
 class Bench:
     """Test bench around the gateway's intake and its file of waiting messages; it records acknowledged messages."""
 
-    def __init__(self, folder: Path) -> None:
-        self.spool = GatewaySpool(SpoolSettings(folder / "spool.db", 2**30, STOP))
+    def __init__(self, folder: Path, *, max_bytes: int = 2**30, when_full: str = STOP) -> None:
+        self.spool = GatewaySpool(SpoolSettings(folder / "spool.db", max_bytes, when_full))
         self.thread = SpoolThread(self.spool)
         self.metrics = Metrics()
         routes = Routes([parse_route(Section({"topic": "a/{line}", "connection": "{line}"}))])
@@ -112,6 +112,52 @@ async def test_no_message_is_acknowledged_while_the_disk_is_full(
     assert [record.levelname for record in caplog.records] == ["ERROR", "INFO"]
     assert "none are acknowledged" in caplog.text
     assert "oi_gateway_spool_blocked 0" in bench.metrics.format_text()
+
+
+async def test_messages_that_exceed_the_spool_together_are_stored_in_parts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """If the received messages together do not fit into the spool, those that fit are stored, and the others later."""
+    monkeypatch.setattr(module, "_RETRY_SECONDS", 0.0)
+    bench, payload, sent = Bench(tmp_path, max_bytes=2**20), b'{"text":"%s"}' % (b"x" * 200_000), 0
+    for number in range(12):
+        bench.deliver_message(number, payload)
+    async with run_intake(bench), asyncio.timeout(WAIT_SECONDS):
+        while sent < 12:
+            batch = await bench.thread.run(bench.spool.read, "press")
+            if batch is not None:
+                assert bench.spool.waiting.bytes <= 2**20
+                await bench.thread.run(bench.spool.remove, batch)
+                sent += batch.messages
+        await bench.intake.wait_until_stored()
+    bench.thread.close()
+    assert bench.acknowledged == list(range(12))
+    assert not bench.intake.is_full
+
+
+async def test_with_drop_oldest_received_messages_never_exceed_the_spool(tmp_path: Path) -> None:
+    """With the policy `dropOldest`, the newest messages of a group that exceeds the spool's size stay in the spool."""
+    bench, payload = Bench(tmp_path, max_bytes=2**20, when_full=DROP_OLDEST), b'{"text":"%s"}' % (b"x" * 200_000)
+    for number in range(12):
+        bench.deliver_message(number, payload)
+    async with run_intake(bench):
+        await bench.wait_until_stored()
+    waiting, dropped = bench.spool.waiting, bench.metrics.get_count("dropped_messages_total")
+    bench.thread.close()
+    assert bench.acknowledged == list(range(12))
+    assert 0 < waiting.bytes <= 2**20
+    assert waiting.messages + dropped == 12
+
+
+async def test_a_stopping_gateway_stores_the_messages_that_fit(tmp_path: Path) -> None:
+    """A stopping gateway stores and acknowledges the received messages that fit into the spool."""
+    bench = Bench(tmp_path, max_bytes=2**20)
+    async with run_intake(bench):
+        await asyncio.sleep(0)
+        for number in range(12):
+            bench.deliver_message(number, b'{"text":"%s"}' % (b"x" * 200_000))
+    bench.thread.close()
+    assert bench.acknowledged == [0, 1, 2, 3, 4]
 
 
 async def test_the_message_source_waits_while_many_messages_are_not_on_disk(bench: Bench) -> None:

@@ -98,7 +98,7 @@ class Intake:
                 await self._store_pending_deliveries()
         finally:
             if self._pending and not self._blocked:
-                await self._try_to_store(self._pending)
+                await self._try_to_store(self._select_fitting(self._pending))
 
     async def _wait_for_more_messages(self) -> None:
         """Wait while messages keep arriving, at most a few milliseconds, so that they are stored together.
@@ -115,20 +115,32 @@ class Intake:
         taken, self._pending, self._pending_bytes = self._pending, [], 0
         self._arrived.clear()
         try:
-            while True:
-                if await self._try_to_store(taken):
-                    break
-                await asyncio.sleep(_RETRY_SECONDS)
+            while taken:
+                fitting = self._select_fitting(taken)
+                if await self._try_to_store(fitting):
+                    taken = taken[len(fitting) :]
+                else:
+                    await asyncio.sleep(_RETRY_SECONDS)
         except asyncio.CancelledError:
             # Not acknowledged: the source delivers them again after the next start.
             self._pending = [*taken, *self._pending]
             raise
+        self._report_unblocked()
         if not self._pending:
             self._all_stored.set()
         if not self.is_full:
             waiting, self._waiting_for_room = self._waiting_for_room, []
             for function in waiting:
                 function()
+
+    def _select_fitting(self, pending: list[_Pending]) -> list[_Pending]:
+        """Return the first of the received messages, as many as fit into the spool; at least one."""
+        room = self._spool.spool.room
+        for index, each in enumerate(pending):
+            room -= 0 if each.rejected is not None else len(each.line)
+            if room < 0 and index:
+                return pending[:index]
+        return pending
 
     async def _try_to_store(self, pending: list[_Pending]) -> bool:
         """Store received messages on disk and acknowledge them to the source.
@@ -184,11 +196,13 @@ class Intake:
         self._blocked = True
         self._metrics.set_gauge("spool_blocked", 1)
 
-    def _report_stored(self, stored: int, dropped: int) -> None:
+    def _report_unblocked(self) -> None:
         if self._blocked:
             _LOG.info("Messages are stored again.")
         self._blocked = False
         self._metrics.set_gauge("spool_blocked", 0)
+
+    def _report_stored(self, stored: int, dropped: int) -> None:
         self._metrics.increase_counter("stored_messages_total", stored)
         if dropped:
             _LOG.warning("The spool is full: %s of the oldest messages were deleted.", f"{dropped:,}")

@@ -116,6 +116,12 @@ class GatewaySpool:
         """Short names of the connections with messages that wait to be sent."""
         return list(self._by_lookup)
 
+    @property
+    def room(self) -> int:
+        """Maximum total size in bytes of the messages that :meth:`append` can store now in one transaction."""
+        limit = self._settings.max_bytes
+        return limit if self._settings.when_full == DROP_OLDEST else limit - self.waiting.bytes
+
     def append(self, lines: Mapping[str, Sequence[bytes]], rejected: Iterable[Rejected], mark: bytes) -> int:
         """Store messages in one transaction; when this method returns, all are on disk.
 
@@ -128,7 +134,7 @@ class GatewaySpool:
             Number of waiting messages that were deleted to make room (policy ``dropOldest``).
 
         Raises:
-            SpoolFullError: the file is full (policy ``stop``).
+            SpoolFullError: the messages do not fit into the file (policy ``stop``).
             sqlite3.Error: the disk is full or fails.
         """
         size = sum(len(line) for each in lines.values() for line in each)
@@ -254,11 +260,10 @@ class GatewaySpool:
 
     def _check_room(self, size: int) -> None:
         """Raise an error if ``size`` bytes do not fit into the file and no messages may be deleted."""
-        limit = self._settings.max_bytes
-        if self._settings.when_full != DROP_OLDEST and self.waiting.bytes + size > limit:
+        if self._settings.when_full != DROP_OLDEST and size > self.room:
             raise SpoolFullError(
-                f"The spool is full: {self.waiting.bytes:,} bytes of messages wait, and `spool.maxSize` is {limit:,}. "
-                "Restore the connection to the service, or increase `spool.maxSize`."
+                f"The spool is full: {self.waiting.bytes:,} bytes of messages wait, and `spool.maxSize` is "
+                f"{self._settings.max_bytes:,}. Restore the connection to the service, or increase `spool.maxSize`."
             )
 
     def _drop_oldest_blocks(self, size: int) -> int:

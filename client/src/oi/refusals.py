@@ -19,6 +19,7 @@ from oi.errors import (
 _LINE = re.compile(r"[Ll]ine (\d{1,6})\b")
 _STORAGE_FULL = 507
 _ERRORS = 400
+_BAD_REQUEST, _CONTENT_TOO_LARGE = 400, 413
 _DEVICE_NOT_ALLOWED = "DEVICE_NOT_ALLOWED"
 
 
@@ -28,6 +29,7 @@ class Action(Enum):
     RETRY = "send everything again later"
     READ_KEY = "read the key again, then send everything again"
     HOLD_CONNECTION = "send the other connections, and this one again later"
+    SEND_FEWER = "send fewer messages in one request"
     REJECT_LINES = "store the named messages as rejected, and send the others"
 
 
@@ -41,12 +43,15 @@ class Refusal:
         lines: reasons for the rejection of single messages, by line number in the batch, from 1; only for
             ``REJECT_LINES``.
         concerns_device: True if the reason for a message applies to all messages of the same device.
+        reason_if_single: reason for the rejection of a batch of only one message, only for ``SEND_FEWER``; empty if
+            this message must be sent again later.
     """
 
     action: Action
     text: str
     lines: Mapping[int, str] = field(default_factory=dict)
     concerns_device: bool = False
+    reason_if_single: str = ""
 
     def map_rejected_lines_to_reasons(self, lines: Sequence[bytes]) -> dict[int, str]:
         """Return the reasons for all messages of a batch that must be rejected, by line number from 1.
@@ -81,10 +86,19 @@ def interpret_refusal(error: ApiError, lookup: str) -> Refusal:
         )
     if isinstance(error, (TooManyRequestsError, OverloadedError)) or error.status == _STORAGE_FULL:
         return Refusal(Action.RETRY, f"The service accepts no more messages now: {error}")
+    return _interpret_refused_messages(error, f"The service refuses messages of the connection {lookup}: {error}")
+
+
+def _interpret_refused_messages(error: ApiError, text: str) -> Refusal:
+    """Interpret an error that concerns the messages of a batch, or their connection; ``text`` explains it."""
     if isinstance(error, (InvalidRequestError, ForbiddenError)) and (lines := _map_reported_lines_to_reasons(error)):
-        text = f"The service rejects messages of the connection {lookup}: {error}"
         return Refusal(Action.REJECT_LINES, text, lines, concerns_device=error.code == _DEVICE_NOT_ALLOWED)
-    return Refusal(Action.HOLD_CONNECTION, f"The service refuses messages of the connection {lookup}: {error}")
+    if error.status == _CONTENT_TOO_LARGE:
+        return Refusal(Action.SEND_FEWER, text, reason_if_single=str(error))
+    if error.status == _BAD_REQUEST and any(each.get("field") == "body" for each in error.errors):
+        # The body may also have been damaged on the way, so a single message is not rejected for it.
+        return Refusal(Action.SEND_FEWER, text)
+    return Refusal(Action.HOLD_CONNECTION, text)
 
 
 def _map_reported_lines_to_reasons(error: ApiError) -> dict[int, str]:

@@ -233,6 +233,51 @@ async def test_a_page_of_a_proxy_leaves_messages_in_the_spool(
     assert "The reply does not come from the service" in caplog.text
 
 
+async def test_a_batch_that_is_too_large_is_sent_in_parts(
+    spool: SpoolThread, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """If a proxy permits only small requests, the messages are sent in parts.
+
+    A message that is too large on its own is stored separately.
+    """
+    accepted: list[int] = []
+
+    def reply_to_lines(lines: list[bytes]) -> HttpReply:
+        if len(b"".join(lines)) > 40:
+            return 413, HTML, b"<html>413 Request Entity Too Large</html>"
+        accepted.extend(map(int, lines))
+        return accept_lines(lines)
+
+    large = 10**50
+    store_messages(spool, "press", *range(100, 180), large, *range(180, 300))
+    store_messages(spool, "press", 300)
+    async with run_sender_over_http(spool, reply_to_lines, monkeypatch) as metrics:
+        await wait_for_count(metrics, "sent_messages_total", 201)
+    assert accepted == list(range(100, 301))
+    assert [(int(each.message), each.lookup) for _, each in spool.spool.read_rejected(9)] == [(large, "press")]
+    assert caplog.text.count("Sending fewer messages in one request") == 1
+
+
+async def test_a_batch_whose_body_is_invalid_is_sent_in_parts(spool: SpoolThread) -> None:
+    """If the service refuses the body of a request without naming a message, fewer messages are sent at once."""
+    error = build_error(400, "VALIDATION", "Invalid.", "body")
+    upstream = FakeUpstream(lambda _, values: error if len(values) > 2 else None)
+    store_messages(spool, "press", 1, 2, 3, 4)
+    async with run_sender(spool, upstream) as metrics:
+        await wait_for_count(metrics, "sent_messages_total", 4)
+    assert upstream.stored == {"press": [1, 2, 3, 4]}
+
+
+async def test_a_single_message_in_an_invalid_body_waits(spool: SpoolThread) -> None:
+    """If the service refuses the body of a request with one message, the message stays in the spool."""
+    error = build_error(400, "BODY_NOT_DECODABLE", "Invalid.", "body")
+    upstream = FakeUpstream(lambda *_: error if len(upstream.requests) < 3 else None)
+    store_messages(spool, "press", 1)
+    async with run_sender(spool, upstream) as metrics:
+        await wait_for_count(metrics, "sent_messages_total", 1)
+    assert (upstream.stored, spool.spool.read_rejected(9)) == ({"press": [1]}, [])
+
+
 async def test_messages_are_sent_without_a_notification(spool: SpoolThread, monkeypatch: pytest.MonkeyPatch) -> None:
     """An idle sender looks for waiting messages again after a pause, also if nothing notifies it."""
     monkeypatch.setattr(module, "_LONGEST_PAUSE_SECONDS", 0.001)

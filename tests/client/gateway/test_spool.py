@@ -145,6 +145,32 @@ def test_rejected_messages_are_stored_separately(tmp_path: Path) -> None:
     spool.close()
 
 
+def test_a_batch_can_be_smaller_than_a_block(tmp_path: Path) -> None:
+    """A batch of limited size takes the first messages of a block; the others stay in the spool in their order."""
+    spool = open_spool(tmp_path)
+    spool.append({"a": [b"1\n", b"22\n", b"3\n", b"4444\n", b"5\n"]}, [], b"")
+    spool.append({"a": [b"6\n"], "b": [b"7\n"]}, [], b"")
+    taken = []
+    while (batch := spool.read("a", 5)) is not None:
+        assert batch.size == sum(map(len, batch.lines))
+        taken.append((batch.lines, batch.messages))
+        spool.remove(batch)
+    assert taken == [([b"1\n", b"22\n"], 2), ([b"3\n"], 1), ([b"4444\n"], 1), ([b"5\n", b"6\n"], 2)]
+    assert (spool.lookups, spool.waiting.messages, spool.waiting.bytes) == (["b"], 1, 2)
+    spool.close()
+
+
+def test_rejecting_messages_of_a_smaller_batch_keeps_the_rest_of_its_block(tmp_path: Path) -> None:
+    """If a message of a batch is rejected that ends within a block, the rest of the block stays in its order."""
+    spool = open_spool(tmp_path)
+    spool.append({"a": [b"1\n", b"2\n", b"3\n", b"4\n"]}, [], b"")
+    batch = spool.read("a", 4)
+    assert batch is not None
+    spool.reject_messages(batch, [b"2\n"], [Rejected("", "a", "service", "Why.", b"1\n")])
+    assert read_batch(spool, "a").lines == [b"2\n", b"3\n", b"4\n"]
+    spool.close()
+
+
 def test_rejected_messages_use_at_most_a_quarter_of_the_spool(tmp_path: Path) -> None:
     """Rejected messages use at most a quarter of the spool's size; the oldest of them are deleted."""
     spool = open_spool(tmp_path)

@@ -19,6 +19,10 @@ _LINGER_SECONDS = 0.1
 _FIRST_PAUSE_SECONDS = 1.0
 _LONGEST_PAUSE_SECONDS = 30.0
 _HOLD_SECONDS = 60.0
+_GROWTH = 8
+"""Divisor: after the service has accepted a smaller batch, the next one may be larger by an eighth."""
+_REASON = "service"
+"""Reason that is stored with messages which the service has rejected."""
 _LOG = logging.getLogger(__name__)
 
 
@@ -48,6 +52,7 @@ class Sender:
         self._changed = asyncio.Event()
         self._sending: dict[str, asyncio.Task[None]] = {}
         self._next_at: dict[str, float] = {}
+        self._max_bytes: dict[str, int] = {}
         self._paused_until = 0.0
         self._pause = _FIRST_PAUSE_SECONDS
         self._reported = dict[str, str]()
@@ -103,7 +108,8 @@ class Sender:
             self._next_at[lookup] = time.monotonic() + _LONGEST_PAUSE_SECONDS
 
     async def _send_next_batch(self, lookup: str) -> None:
-        batch: Batch | None = await self._spool.run(self._spool.spool.read, lookup)
+        max_bytes = self._max_bytes.get(lookup, MAX_BYTES)
+        batch: Batch | None = await self._spool.run(self._spool.spool.read, lookup, max_bytes)
         if batch is None:
             return
         try:
@@ -131,16 +137,21 @@ class Sender:
         for key in ("", batch.lookup):
             if self._reported.pop(key, None):
                 _LOG.info("The service accepts messages of the connection %s again.", batch.lookup)
-        is_full = batch.messages > MAX_MESSAGES // 2 or batch.size > MAX_BYTES // 2
+        max_bytes = self._max_bytes.pop(batch.lookup, MAX_BYTES)
+        is_full = batch.messages > MAX_MESSAGES // 2 or batch.size > max_bytes // 2
+        larger = max_bytes + max_bytes // _GROWTH + 1
+        if larger < MAX_BYTES:
+            self._max_bytes[batch.lookup] = larger
         self._next_at[batch.lookup] = 0.0 if is_full else time.monotonic() + _LINGER_SECONDS
 
     async def _handle_refusal(self, refusal: Refusal, batch: Batch, retry_after: float | None) -> None:
         now = time.monotonic()
         if refusal.action is Action.REJECT_LINES:
             await self._reject_lines(refusal, batch)
+        elif refusal.action is Action.SEND_FEWER:
+            await self._send_fewer(refusal, batch)
         elif refusal.action is Action.HOLD_CONNECTION:
-            self._log_if_changed(batch.lookup, refusal.text)
-            self._next_at[batch.lookup] = now + _HOLD_SECONDS
+            self._hold_connection(refusal, batch)
         elif refusal.action is Action.READ_KEY:
             self._log_if_changed("", refusal.text)
             self._paused_until = now + _HOLD_SECONDS
@@ -151,21 +162,41 @@ class Sender:
 
     async def _reject_lines(self, refusal: Refusal, batch: Batch) -> None:
         """Store the messages that the service's error names as rejected; the rest of the batch is sent again later."""
-        lines = _split_lines(batch)
-        code, named = "service", refusal.map_rejected_lines_to_reasons(lines)
+        lines = batch.lines
+        named = refusal.map_rejected_lines_to_reasons(lines)
         rejected = [
-            Rejected("", batch.lookup, code, named[number], line)
+            Rejected("", batch.lookup, _REASON, named[number], line)
             for number, line in enumerate(lines, 1)
             if number in named
         ]
         if not rejected:
-            self._log_if_changed(batch.lookup, refusal.text)
-            self._next_at[batch.lookup] = time.monotonic() + _HOLD_SECONDS
+            self._hold_connection(refusal, batch)
             return
         accepted = [line for number, line in enumerate(lines, 1) if number not in named]
+        await self._store_rejected(refusal, batch, accepted, rejected)
+
+    async def _send_fewer(self, refusal: Refusal, batch: Batch) -> None:
+        """Halve the size of the connection's batches; store a single message that is too large as rejected."""
+        if batch.messages > 1:
+            if batch.lookup not in self._max_bytes:
+                _LOG.warning("%s Sending fewer messages in one request.", refusal.text)
+            self._max_bytes[batch.lookup] = batch.size // 2
+        elif refusal.reason_if_single:
+            rejected = Rejected("", batch.lookup, _REASON, refusal.reason_if_single, batch.lines[0])
+            await self._store_rejected(refusal, batch, [], [rejected])
+        else:
+            self._hold_connection(refusal, batch)
+
+    async def _store_rejected(
+        self, refusal: Refusal, batch: Batch, accepted: list[bytes], rejected: list[Rejected]
+    ) -> None:
         await self._spool.run(self._spool.spool.reject_messages, batch, accepted, rejected)
-        self._metrics.increase_counter("rejected_messages_total", len(rejected), label=f'reason="{code}"')
+        self._metrics.increase_counter("rejected_messages_total", len(rejected), label=f'reason="{_REASON}"')
         _LOG.warning("%s", refusal.text)
+
+    def _hold_connection(self, refusal: Refusal, batch: Batch) -> None:
+        self._log_if_changed(batch.lookup, refusal.text)
+        self._next_at[batch.lookup] = time.monotonic() + _HOLD_SECONDS
 
     def _log_if_changed(self, key: str, text: str) -> None:
         """Log an error, unless it equals the last error with the same key.
@@ -176,9 +207,3 @@ class Sender:
             waiting = self._spool.spool.waiting.messages
             _LOG.error("%s (%s messages wait in the spool; nothing is lost)", text, f"{waiting:,}")
         self._reported[key] = text
-
-
-def _split_lines(batch: Batch) -> list[bytes]:
-    """Return the messages of a batch as NDJSON lines; the service counts lines in the same way."""
-    # A carriage return is permitted white space within a message, so `bytes.splitlines` would count other lines.
-    return [line + b"\n" for line in b"".join(batch.blocks).split(b"\n")[:-1]]

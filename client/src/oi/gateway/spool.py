@@ -69,6 +69,7 @@ class Batch:
         messages: total number of messages.
         size: total size of the messages in bytes.
         blocks: NDJSON lines of each block.
+        rest: further lines of the last block, which do not belong to the batch.
     """
 
     lookup: str
@@ -76,6 +77,13 @@ class Batch:
     messages: int
     size: int
     blocks: tuple[bytes, ...]
+    rest: tuple[bytes, ...] = ()
+
+    @property
+    def lines(self) -> list[bytes]:
+        """Messages as NDJSON lines, which end where the service ends them."""
+        # A carriage return is permitted white space within a message, so `bytes.splitlines` would count other lines.
+        return [line + b"\n" for line in b"".join(self.blocks).split(b"\n")[:-1]]
 
 
 @dataclass(slots=True)
@@ -151,24 +159,32 @@ class GatewaySpool:
                 self._database.execute("DELETE FROM mark WHERE id <= (SELECT max(id) FROM mark) - ?", (MAX_MARKS,))
         return dropped
 
-    def read(self, lookup: str) -> Batch | None:
-        """Return the oldest messages of a connection that fit into one request; None if no messages wait."""
+    def read(self, lookup: str, max_bytes: int = MAX_BYTES) -> Batch | None:
+        """Return the oldest messages of a connection that fit into one request; None if no messages wait.
+
+        Args:
+            lookup: short name of the connection.
+            max_bytes: maximum total size of the messages; a single larger message is a batch of its own.
+        """
         ids: list[int] = []
         messages = size = 0
         rows = self._database.execute("SELECT id, messages, bytes FROM block WHERE lookup = ? ORDER BY id", (lookup,))
         for each, own_messages, own_size in rows:
-            if ids and (messages + own_messages > MAX_MESSAGES or size + own_size > MAX_BYTES):
+            if ids and (messages + own_messages > MAX_MESSAGES or size + own_size > max_bytes):
                 break
             ids.append(each)
             messages, size = messages + own_messages, size + own_size
         rows.close()
         blocks = [self._database.execute("SELECT lines FROM block WHERE id = ?", (each,)).fetchone()[0] for each in ids]
-        return Batch(lookup, tuple(ids), messages, size, tuple(blocks)) if ids else None
+        if not ids:
+            return None
+        batch = Batch(lookup, tuple(ids), messages, size, tuple(blocks))
+        return _cut_batch(batch, max_bytes) if size > max_bytes and messages > 1 else batch
 
     def remove(self, batch: Batch) -> None:
         """Delete the messages of a batch that the service has accepted."""
         with self._open_spool_transaction():
-            self._delete_blocks(batch.ids)
+            self._replace_batch(batch, [])
         if self._database.execute("PRAGMA freelist_count").fetchone()[0] > _FREE_PAGES:
             # The file shrinks in steps after an outage; a whole vacuum would stop the intake.
             self._database.execute(f"PRAGMA incremental_vacuum({_FREE_PAGES})").fetchall()
@@ -182,10 +198,7 @@ class GatewaySpool:
             rejected: all other messages of the batch.
         """
         with self._open_spool_transaction():
-            first = batch.ids[0]
-            self._delete_blocks(batch.ids)
-            if lines:
-                self._insert_block(batch.lookup, lines, time.time(), block_id=first)
+            self._replace_batch(batch, lines)
             self._store_rejected(rejected, time.time())
 
     def read_marks(self) -> list[bytes]:
@@ -239,6 +252,12 @@ class GatewaySpool:
         self.waiting.messages += len(lines)
         self.waiting.bytes += len(text)
 
+    def _replace_batch(self, batch: Batch, lines: Sequence[bytes]) -> None:
+        """Delete the messages of a batch except ``lines``, which stay at the place of the batch."""
+        self._delete_blocks(batch.ids)
+        if left := [*lines, *batch.rest]:
+            self._insert_block(batch.lookup, left, time.time(), block_id=batch.ids[0])
+
     def _delete_blocks(self, ids: Iterable[int]) -> int:
         """Delete blocks by row id; return the number of messages that they contained."""
         deleted = 0
@@ -288,6 +307,16 @@ class GatewaySpool:
                 "DELETE FROM rejected WHERE id = (SELECT min(id) FROM rejected) RETURNING length(message)"
             ).fetchone()
             self.rejected_bytes -= size
+
+
+def _cut_batch(batch: Batch, max_bytes: int) -> Batch:
+    """Return the first messages of a batch of one block that do not exceed the size; at least one message."""
+    lines = batch.lines
+    count, size = 1, len(lines[0])
+    while count < len(lines) and size + len(lines[count]) <= max_bytes:
+        size += len(lines[count])
+        count += 1
+    return replace(batch, messages=count, size=size, blocks=tuple(lines[:count]), rest=tuple(lines[count:]))
 
 
 def _open_file(settings: SpoolSettings) -> sqlite3.Connection:

@@ -75,6 +75,14 @@ class EmptyMarkStore:
     async def clear(self) -> None:
         """Do nothing, because this fake store never has marks."""
 
+    @property
+    def position(self) -> int:
+        """Return the same number always, because no marks are stored."""
+        return 0
+
+    def forget(self, position: int) -> None:
+        """Do nothing, because no marks are stored."""
+
 
 def build_settings(folder: Path, port: int, name: str, **source: Any) -> GatewaySettings:
     """Return gateway settings with this client id and with topics whose first level is this name."""

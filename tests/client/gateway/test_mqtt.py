@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 from oi.errors import UnreachableError
 from oi.gateway.metrics import Metrics
-from oi.gateway.sources import SourceContext, mqtt
+from oi.gateway.sources import SourceContext, mqtt, mqtt_connection
 from oi.gateway.sources.mqtt_connection import MqttConnection, TakenOverError
 from oi.gateway.sources.mqtt_settings import parse_mqtt_settings
 from paho.mqtt.client import Client, DisconnectFlags
@@ -16,6 +16,7 @@ from paho.mqtt.enums import CallbackAPIVersion
 
 from tests.client.gateway.broker import Broker
 from tests.client.gateway.running import (
+    WAIT_SECONDS,
     DroppingReceiver,
     EmptyMarkStore,
     FakeService,
@@ -25,6 +26,7 @@ from tests.client.gateway.running import (
     remove_metadata,
     wait_for_count,
 )
+from tests.client.gateway.scripted_broker import PINGREQ, PUBACK, ClientConnection, serve_scripts
 
 VERSIONS = pytest.mark.parametrize("version", ["3.1.1", "5"])
 
@@ -91,6 +93,44 @@ async def test_a_message_whose_acknowledgement_was_lost_is_stored_once(
         stored = await service.wait_for_messages("press", 3)
     assert stored[:2] == first
     assert len(stored) == 3
+
+
+@pytest.mark.parametrize(("ping_replies", "messages"), [(0, 1), (1, 1), (2, 2)])
+async def test_a_new_message_with_a_reused_packet_id_is_stored(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ping_replies: int, messages: int
+) -> None:
+    """A broker can reuse a packet id at once, so an equal message is new if the earlier acknowledgement arrived.
+
+    The reply to the first ping of a connection shows that all repetitions have arrived, and the reply to the second
+    one that the broker has their acknowledgements.
+    """
+    monkeypatch.setattr(mqtt, "_FIRST_PAUSE_SECONDS", 0.01)
+    monkeypatch.setattr(mqtt_connection, "_MISC_SECONDS", 0.01)
+    topic, payload, is_acknowledged = "reuse/press/d-1", encode_message(value=1), asyncio.Event()
+
+    async def lose_connection(client: ClientConnection) -> None:
+        await client.accept(is_session_present=False)
+        client.publish(1, topic, payload)
+        await client.read_packet(PUBACK)
+        for _ in range(ping_replies):
+            await client.answer_ping()
+
+    async def repeat_message(client: ClientConnection) -> None:
+        await client.accept(is_session_present=True)
+        client.publish(1, topic, payload, is_repeated=True)
+        await client.read_packet(PUBACK)
+        is_acknowledged.set()
+        await client.read_packet(PINGREQ)
+
+    service = FakeService()
+    async with (
+        serve_scripts(lose_connection, repeat_message) as port,
+        open_gateway(build_settings(tmp_path, port, "reuse", version="3.1.1"), service) as metrics,
+    ):
+        await asyncio.wait_for(is_acknowledged.wait(), WAIT_SECONDS)
+        await service.wait_for_messages("press", messages)
+    assert len(service.read_messages("press")) == messages
+    assert metrics.get_count("repeated_messages_total") == 2 - messages
 
 
 async def test_invalid_messages_are_acknowledged_and_stored_separately(shared_broker: Broker, tmp_path: Path) -> None:

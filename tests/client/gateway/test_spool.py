@@ -38,6 +38,20 @@ def test_messages_are_read_in_order_after_a_restart(tmp_path: Path) -> None:
     spool.close()
 
 
+def test_marks_up_to_a_position_are_forgotten(tmp_path: Path) -> None:
+    """Marks of deliveries that are not repeated any more are deleted; newer ones stay, also after a restart."""
+    spool = open_spool(tmp_path)
+    positions = []
+    for mark in (b"m1", b"m2", b"", b"m3"):
+        spool.append({"a": [b"1\n"]}, [], mark)
+        positions.append(spool.last_mark_id)
+    spool.forget_marks(positions[2])
+    spool.close()
+    spool = open_spool(tmp_path)
+    assert (spool.read_marks(), spool.last_mark_id) == ([b"m3"], positions[3])
+    spool.close()
+
+
 def test_a_batch_has_at_most_5000_messages(tmp_path: Path) -> None:
     """A batch for one request has at most 5,000 messages, however many messages wait."""
     spool = open_spool(tmp_path)

@@ -151,3 +151,11 @@ class _EmptyMarkStore:
 
     async def clear(self) -> None:
         """Do nothing, because no marks are stored."""
+
+    @property
+    def position(self) -> int:
+        """Return the same number always, because no marks are stored."""
+        return 0
+
+    def forget(self, position: int) -> None:
+        """Do nothing, because no marks are stored."""

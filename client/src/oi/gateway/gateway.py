@@ -75,6 +75,14 @@ class _SpoolMarks:
     async def clear(self) -> None:
         await self._spool.run(self._spool.spool.clear_marks)
 
+    @property
+    def position(self) -> int:
+        return self._intake.acknowledged_mark_id
+
+    def forget(self, position: int) -> None:
+        # If the disk is full, a later call deletes these marks, too.
+        self._spool.submit(self._spool.spool.forget_marks, position)
+
 
 async def _report_clock_differences(clock: ReceiveClock, metrics: Metrics) -> None:
     """Measure the difference between local clock and service's clock; log an error each time it becomes large."""

@@ -41,6 +41,9 @@ class Intake:
         spool: thread with the file of messages that wait to be sent.
         clock: clock for messages without a timestamp.
         metrics: counters and gauges to update.
+
+    Attributes:
+        acknowledged_mark_id: row id in the spool of the newest marks whose deliveries have been acknowledged.
     """
 
     def __init__(self, routes: Routes, spool: SpoolThread, clock: ReceiveClock, metrics: Metrics) -> None:
@@ -59,6 +62,7 @@ class Intake:
         # A prefix per start: a restored copy of the spool must not use ids again.
         self._id_prefix = uuid.uuid4().hex[:20]
         self._next_id = 0
+        self.acknowledged_mark_id = spool.spool.last_mark_id
 
     @property
     def is_full(self) -> bool:
@@ -162,6 +166,8 @@ class Intake:
         for each in pending:
             if each.delivery.acknowledge is not None:
                 each.delivery.acknowledge()
+        # Only this class stores marks, so the newest ones are those of the messages above.
+        self.acknowledged_mark_id = self._spool.spool.last_mark_id
         for function in self._stored_listeners:
             function()
         return True

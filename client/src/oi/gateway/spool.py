@@ -102,6 +102,11 @@ class GatewaySpool:
     Args:
         settings: path and maximum size of the file, and the policy for a full file.
 
+    Attributes:
+        waiting: number and size of the messages that wait to be sent.
+        rejected_bytes: total size of the rejected messages.
+        last_mark_id: row id of the newest marks of deliveries; 0 if there are none.
+
     Raises:
         SpoolInUseError: another process uses the file.
         OSError: the file cannot be opened.
@@ -113,6 +118,7 @@ class GatewaySpool:
         self.waiting = Waiting()
         self.rejected_bytes = 0
         self._by_lookup: dict[str, int] = {}
+        self.last_mark_id: int = self._database.execute("SELECT coalesce(max(id), 0) FROM mark").fetchone()[0]
         self._count_stored_messages()
 
     def close(self) -> None:
@@ -154,9 +160,8 @@ class GatewaySpool:
                 for block in split_into_batches(own):
                     self._insert_block(lookup, block, now)
             self._store_rejected(rejected, now)
-            if mark:
-                self._database.execute("INSERT INTO mark (mark) VALUES (?)", (mark,))
-                self._database.execute("DELETE FROM mark WHERE id <= (SELECT max(id) FROM mark) - ?", (MAX_MARKS,))
+            mark_id = self._store_mark(mark) if mark else self.last_mark_id
+        self.last_mark_id = mark_id
         return dropped
 
     def read(self, lookup: str, max_bytes: int = MAX_BYTES) -> Batch | None:
@@ -208,6 +213,10 @@ class GatewaySpool:
     def clear_marks(self) -> None:
         """Delete all marks of deliveries, because the source has begun a new session."""
         self._database.execute("DELETE FROM mark")
+
+    def forget_marks(self, mark_id: int) -> None:
+        """Delete the marks up to a row id, because their deliveries are not repeated any more."""
+        self._database.execute("DELETE FROM mark WHERE id <= ?", (mark_id,))
 
     def read_rejected(self, limit: int) -> list[tuple[float, Rejected]]:
         """Return pairs of rejection time (seconds since 1970) and rejected message, newest first."""
@@ -292,6 +301,12 @@ class GatewaySpool:
             row = self._database.execute("SELECT id FROM block ORDER BY id LIMIT 1").fetchone()
             dropped += self._delete_blocks(row)
         return dropped
+
+    def _store_mark(self, mark: bytes) -> int:
+        """Store joined marks, delete the oldest ones, and return the row id of the new ones."""
+        (mark_id,) = self._database.execute("INSERT INTO mark (mark) VALUES (?) RETURNING id", (mark,)).fetchone()
+        self._database.execute("DELETE FROM mark WHERE id <= ?", (mark_id - MAX_MARKS,))
+        return int(mark_id)
 
     def _store_rejected(self, rejected: Iterable[Rejected], now: float) -> None:
         for each in rejected:

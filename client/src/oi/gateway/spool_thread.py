@@ -23,6 +23,10 @@ class SpoolThread:
         """Run a function in the thread of the spool and return its result."""
         return await asyncio.get_running_loop().run_in_executor(self._executor, function, *arguments)
 
+    def submit(self, function: Callable[..., Any], *arguments: Any) -> None:
+        """Run a function in the thread of the spool later, and ignore its result and its errors."""
+        self._executor.submit(function, *arguments)
+
     def close(self) -> None:
         """Wait until the running function has ended, and close the spool."""
         self._executor.submit(self.spool.close)

@@ -46,6 +46,17 @@ class MarkStore(Protocol):
         A source calls this when a new session begins, because messages of old sessions are not repeated.
         """
 
+    @property
+    def position(self) -> int:
+        """Number that grows with each stored group of marks whose deliveries have all been acknowledged."""
+
+    def forget(self, position: int) -> None:
+        """Delete the marks up to a value of :attr:`position` soon, without waiting for the result.
+
+        A source calls this when their deliveries are not repeated any more. A later delivery with the same mark is then
+        a new message.
+        """
+
 
 @dataclass(frozen=True, slots=True)
 class SourceContext:

@@ -39,9 +39,10 @@ class Publication:
 
 
 class MqttClient(Client):
-    """MQTT client that passes each received message to the function ``on_publication``."""
+    """MQTT client that passes messages to the function ``on_publication``, and calls ``on_ping_reply`` after a ping."""
 
     on_publication: Callable[[Publication], None]
+    on_ping_reply: Callable[[], None]
     _buffer = b""
     _position = 0
 
@@ -49,6 +50,15 @@ class MqttClient(Client):
     def has_buffered_bytes(self) -> bool:
         """True if received bytes are waiting to be parsed; the event loop does not report such bytes as readable."""
         return self._position < len(self._buffer)
+
+    @property
+    def is_ping_running(self) -> bool:
+        """True if the broker has not replied to the last ping yet."""
+        return bool(self._ping_t)
+
+    def ping(self) -> None:
+        """Send a ping, after all packets that are still to be written."""
+        self._send_pingreq()
 
     def acknowledge_all(self, packet_ids: Sequence[int]) -> None:
         """Acknowledge several messages of quality of service 1 with one write to the socket."""
@@ -61,6 +71,11 @@ class MqttClient(Client):
         start = self._position
         self._position = min(start + bufsize, len(self._buffer))
         return self._buffer[start : self._position]
+
+    def _handle_pingresp(self) -> MQTTErrorCode:
+        result = super()._handle_pingresp()
+        self.on_ping_reply()
+        return result
 
     def _handle_publish(self) -> MQTTErrorCode:
         header, packet = self._in_packet["command"], bytes(self._in_packet["packet"])

@@ -56,6 +56,9 @@ class MqttConnection:
         self._messages = 0
         self._is_paused = False
         self._acknowledged: list[int] = []
+        self._pinged_position: int | None = None
+        self._forgotten_position = 0
+        self._has_received_repeats = False
 
     async def open(self) -> bool:
         """Connect to the broker; return whether the broker has stored a session for this client id.
@@ -110,6 +113,7 @@ class MqttConnection:
             if done:
                 raise self._closed.result()
             self._client.loop_misc()
+            self._confirm_acknowledgements()
 
     def close(self) -> None:
         """Close the connection; the broker stores new messages until the gateway reconnects."""
@@ -134,6 +138,7 @@ class MqttConnection:
         client.on_disconnect = self._handle_disconnect
         client.on_subscribe = self._handle_subscribe
         client.on_publication = self._handle_publication
+        client.on_ping_reply = self._handle_ping_reply
         return client
 
     def _connect(self) -> None:
@@ -230,6 +235,31 @@ class MqttConnection:
         # In a later connection the same packet id may mean another message, which is not on disk.
         if self._socket is not None:
             self._client.acknowledge_all(taken)
+
+    def _confirm_acknowledgements(self) -> None:
+        """Send a ping after new acknowledgements; its reply shows that the broker has received them."""
+        position = self._context.marks.position
+        is_ready = self._socket is not None and not self._is_paused and not self._client.is_ping_running
+        if is_ready and position != self._forgotten_position:
+            self._send_acknowledgements()
+            self._pinged_position = position
+            self._client.ping()
+
+    def _handle_ping_reply(self) -> None:
+        """Forget the deliveries that were acknowledged before the ping.
+
+        A broker that reuses packet ids at once could otherwise send an equal message that looks like a repetition.
+        """
+        position, self._pinged_position = self._pinged_position, None
+        if position is None:
+            return
+        if not self._has_received_repeats:
+            # The repetitions for this connection came before the reply; only the next ping follows their
+            # acknowledgements.
+            self._has_received_repeats = True
+            return
+        self._forgotten_position = position
+        self._context.marks.forget(position)
 
     def _handle_connect(
         self, _client: Client, _data: Any, flags: ConnectFlags, code: ReasonCode, _properties: Any

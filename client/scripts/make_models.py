@@ -77,7 +77,7 @@ def _add_alias_docstrings(text: str, schemas: dict[str, Any]) -> str:
     """Add a docstring to each type alias and class for which the generator writes none."""
 
     def describe(name: str) -> str:
-        return schemas.get(name, {}).get("description") or _describe_use(name, text)
+        return schemas.get(name, {}).get("description") or _describe_type_use(name, text)
 
     documented = _UNDOCUMENTED.sub(lambda match: f'{match[0]}"""{describe(match[1])}"""\n', text)
     documented = re.sub(r'"""\n(.+)\n"""', r'"""\1"""', documented)
@@ -89,7 +89,7 @@ def _add_alias_docstrings(text: str, schemas: dict[str, Any]) -> str:
     )
 
 
-def _describe_use(name: str, code: str) -> str:
+def _describe_type_use(name: str, code: str) -> str:
     """Return a sentence that names a property whose value has the type ``name`` in the generated code."""
     owner, uses = "", []
     for line in code.splitlines():

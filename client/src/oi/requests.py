@@ -125,7 +125,7 @@ def interpret_error_of_uncertain_change(method: str, headers: Mapping[str, str],
         that no attempt can have made the change, or that the service does not know. Else an `UnreachableError`, because
         the client does not know whether the change was made. `is_outcome_unknown` of the returned error is set.
     """
-    if _is_change_ruled_out(method, error):
+    if _is_proof_of_no_change(method, error):
         error.is_outcome_unknown = False
         return error
     is_missing = isinstance(error, NotFoundError) and error.code not in {"", _ROUTE_NOT_FOUND}
@@ -148,7 +148,7 @@ def interpret_error_of_uncertain_change(method: str, headers: Mapping[str, str],
     return unknown
 
 
-def _is_change_ruled_out(method: str, error: ApiError) -> bool:
+def _is_proof_of_no_change(method: str, error: ApiError) -> bool:
     """Return whether an error of the last attempt shows that no attempt made the change."""
     if method in {"PUT", "DELETE"}:
         # The body of a PUT can contain properties that the service sets, such as `etag`. After the change they are not
@@ -167,7 +167,9 @@ def find_error(response: httpx.Response) -> ApiError | None:
         return None
     if response.status_code < _ERRORS:
         # A redirect is not followed: the credential must not be sent to another address.
-        source, target = (_format_address(url) for url in (response.url, response.headers.get("location", "")))
+        source, target = (
+            _format_url_without_secrets(url) for url in (response.url, response.headers.get("location", ""))
+        )
         return build_api_error(
             response.status_code, {}, fallback=f"{source} redirects to {target}; use the address of the service."
         )
@@ -195,11 +197,13 @@ def parse_json_reply(response: httpx.Response) -> Any:
     try:
         return response.json()
     except (ValueError, RecursionError):
-        detail = f"{_format_address(response.url)} did not reply with JSON. Is it the address of a workspace?"
+        detail = (
+            f"{_format_url_without_secrets(response.url)} did not reply with JSON. Is it the address of a workspace?"
+        )
         raise ApiError(response.status_code, "", detail) from None
 
 
-def _format_address(url: httpx.URL | str) -> str:
+def _format_url_without_secrets(url: httpx.URL | str) -> str:
     """Return scheme, host and path of a URL.
 
     The rest is omitted, because it may contain secrets such as the signature of a link.

@@ -38,7 +38,7 @@ class StreamPosition:
         """Set a missing start time to now; if the connection is lost before the first message, none is missed."""
         self._start = self._start or datetime.now(UTC).isoformat()
 
-    def accept(self, message: Mapping[str, Any]) -> bool:
+    def record_if_new(self, message: Mapping[str, Any]) -> bool:
         """Record a received message; return False if the stream has already yielded this message."""
         # An id is unique in its connection only.
         key = (message["Metadata"]["ConnectionLookup"], message["ID"])

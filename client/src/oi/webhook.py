@@ -45,11 +45,11 @@ def verify_webhook(headers: Mapping[str, str], body: bytes | str, secret: str, *
         raise WebhookError("the header webhook-timestamp is not a number of seconds")
     if abs((time.time() if now is None else now) - int(sent)) > TOLERANCE_SECONDS:
         raise WebhookError("the timestamp of the request differs from the current time by more than five minutes")
-    content = _encode_text(body) if isinstance(body, str) else body
-    signed = b"%b.%b.%b" % (_encode_text(identity), sent.encode(), content)
+    content = _encode_header_text(body) if isinstance(body, str) else body
+    signed = b"%b.%b.%b" % (_encode_header_text(identity), sent.encode(), content)
     expected = base64.b64encode(hmac.digest(key, signed, hashlib.sha256))
     versions = (each.partition(",") for each in signatures.split())
-    found = [_encode_text(value) for version, _, value in versions if version == "v1"]
+    found = [_encode_header_text(value) for version, _, value in versions if version == "v1"]
     if not any(hmac.compare_digest(signature, expected) for signature in found):
         raise WebhookError("no signature of the request was made with the given secret")
     return json.loads(content)
@@ -62,7 +62,7 @@ def _get_header(headers: Mapping[str, str], name: str) -> str:
     return value
 
 
-def _encode_text(text: str) -> bytes:
+def _encode_header_text(text: str) -> bytes:
     # Frameworks decode invalid UTF-8 in headers to surrogates, which a plain `encode` refuses.
     return text.encode(errors="surrogatepass")
 

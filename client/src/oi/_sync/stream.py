@@ -64,7 +64,7 @@ def stream_messages(
                 position.set_missing_start_to_now()
                 for text in socket:
                     message = json.loads(text)
-                    if position.accept(message):
+                    if position.record_if_new(message):
                         yield message
         except InvalidStatus as refused:
             error = _build_handshake_error(refused)

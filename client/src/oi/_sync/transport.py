@@ -19,6 +19,7 @@ from oi.requests import (
     can_method_change_data,
     find_error,
     find_retry_delay,
+    has_failed_before_sending,
     interpret_error_of_uncertain_change,
     is_outcome_uncertain,
     is_safe_to_repeat,

@@ -51,7 +51,7 @@ def sign_in(url: str, client_id: str, scopes: Sequence[str], *, wait_seconds: fl
         except NotFoundError as error:
             error.add_note(_explain_missing_client(client_id))
             raise
-        receiver.set_request(request, server)
+        receiver.set_expected_request(request, server)
         address = request.build_url(server)
         click.echo(f"Sign in on this page; it opens in your browser:\n  {address}", err=True)
         webbrowser.open(address)
@@ -76,11 +76,11 @@ class _Receiver:
 
         class _Handler(BaseHTTPRequestHandler):
             def do_GET(self) -> None:
-                members = receiver.read_reply(self.path)
+                members = receiver.parse_authorization_reply(self.path)
                 status, title, text = _build_result_page(members)
                 body = _PAGE.format(title=escape(title), text=escape(text)).encode()
                 self.send_response(status)
-                for name, value in _build_headers(body):
+                for name, value in _build_result_page_headers(body):
                     self.send_header(name, value)
                 self.end_headers()
                 self.wfile.write(body)
@@ -94,11 +94,11 @@ class _Receiver:
         self.server = ThreadingHTTPServer(("127.0.0.1", 0), _Handler)
         self.url = f"http://127.0.0.1:{self.server.server_port}"
 
-    def set_request(self, request: AuthorizationRequest, server: AuthorizationServer) -> None:
+    def set_expected_request(self, request: AuthorizationRequest, server: AuthorizationServer) -> None:
         """Set the authorization request whose reply this server accepts; replies to other requests are ignored."""
         self._request, self._issuer = request, server.issuer
 
-    def read_reply(self, address: str) -> Mapping[str, str] | None:
+    def parse_authorization_reply(self, address: str) -> Mapping[str, str] | None:
         """Parse the reply of the authorization server from the URL of a request; return its parameters by name.
 
         Return None if the request is not the expected reply: other web pages can send requests to this port, too, and
@@ -137,7 +137,7 @@ def _build_result_page(members: Mapping[str, str] | None) -> tuple[int, str, str
     return 200, "Not signed in", "You can close this page. The terminal shows the reason."
 
 
-def _build_headers(body: bytes) -> Iterator[tuple[str, str]]:
+def _build_result_page_headers(body: bytes) -> Iterator[tuple[str, str]]:
     yield "Content-Type", "text/html; charset=utf-8"
     yield "Content-Length", str(len(body))
     yield "Content-Security-Policy", "default-src 'none'"

@@ -12,7 +12,9 @@ if TYPE_CHECKING:
     from oi._sync.items import Items
 
 
-def _build_group(name: str, member: str, columns: Sequence[str], get: Callable[["Workspace"], "Items"]) -> click.Group:
+def _build_item_commands(
+    name: str, member: str, columns: Sequence[str], get: Callable[["Workspace"], "Items"]
+) -> click.Group:
     """Build the commands list, show, put and delete for one kind of item, such as connections.
 
     Args:
@@ -61,11 +63,15 @@ def _build_group(name: str, member: str, columns: Sequence[str], get: Callable[[
     return group
 
 
-team = _build_group("team", "members", ["id", "name", "role", "enabled", "service"], lambda workspace: workspace.team)
-connections = _build_group(
+team = _build_item_commands(
+    "team", "members", ["id", "name", "role", "enabled", "service"], lambda workspace: workspace.team
+)
+connections = _build_item_commands(
     "connections", "connections", ["lookup", "name", "type", "status"], lambda workspace: workspace.connections
 )
-surfaces = _build_group("surfaces", "surfaces", ["lookup", "name", "connections"], lambda workspace: workspace.surfaces)
+surfaces = _build_item_commands(
+    "surfaces", "surfaces", ["lookup", "name", "connections"], lambda workspace: workspace.surfaces
+)
 
 
 @click.group("alerts")
@@ -74,7 +80,7 @@ def alert_commands() -> None:
 
 
 alert_commands.add_command(
-    _build_group(
+    _build_item_commands(
         "rules", "rules", ["lookup", "name", "severity", "kind", "state"], lambda workspace: workspace.alerts.rules
     )
 )

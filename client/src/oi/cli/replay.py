@@ -114,7 +114,7 @@ async def _replay_files(options: Mapping[str, Any]) -> dict[str, int]:
     from oi.replay.sending import Pace, send_rows  # noqa: PLC0415  loads httpx
 
     async with open_async_workspace() as workspace:
-        files = await _create_csv_files(workspace, options)
+        files = await _build_csv_file_objects(workspace, options)
         total = sum(1 for _ in RepeatFilter().iterate_unique_rows(_read_rows(files)))
         rows, accepted = RepeatFilter(), 0
         console = Console(stderr=True)
@@ -132,8 +132,8 @@ async def _replay_files(options: Mapping[str, Any]) -> dict[str, int]:
     return {"read": rows.read, "accepted": accepted, "repeated": rows.repeated}
 
 
-async def _create_csv_files(workspace: "AsyncWorkspace", options: Mapping[str, Any]) -> list[CsvFile]:
-    declared = await _load_source(workspace, options["connection"])
+async def _build_csv_file_objects(workspace: "AsyncWorkspace", options: Mapping[str, Any]) -> list[CsvFile]:
+    declared = await _load_connection_source(workspace, options["connection"])
     named = {member: options[option] for option, member in _MEMBERS.items() if options[option] is not None}
     target = build_replay_target(options["connection"], {**declared, **named})
     return [
@@ -142,7 +142,7 @@ async def _create_csv_files(workspace: "AsyncWorkspace", options: Mapping[str, A
     ]
 
 
-async def _load_source(workspace: "AsyncWorkspace", lookup: str) -> Mapping[str, Any]:
+async def _load_connection_source(workspace: "AsyncWorkspace", lookup: str) -> Mapping[str, Any]:
     """Return the property ``source`` of a connection, which contains the JSON pointers to the metadata in its messages.
 
     The result is empty if the API key may only send telemetry.

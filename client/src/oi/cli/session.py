@@ -32,7 +32,7 @@ def log_in(url: str, browser: bool, rights: tuple[str, ...], client_id: str, as_
 
     url = url.rstrip("/")
     check_service_address(url)
-    key = "" if browser else _read_key()
+    key = "" if browser else _read_api_key()
     if browser or not key:
         from oi.cli.browser_login import sign_in  # noqa: PLC0415  loads httpx
         from oi.cli.stored_grant import store_grant_and_describe_place  # noqa: PLC0415
@@ -54,7 +54,7 @@ def log_in(url: str, browser: bool, rights: tuple[str, ...], client_id: str, as_
     print_json(identity) if as_json else click.echo(text)
 
 
-def _read_key() -> str:
+def _read_api_key() -> str:
     if sys.stdin.isatty():
         prompt = "API key (empty: sign in by the browser)"
         return str(click.prompt(prompt, default="", hide_input=True, show_default=False)).strip()

@@ -65,7 +65,7 @@ def send_decision(
                 raise
             click.echo(f"{error.detail}\nEnter your API key to sign this decision.", err=True)
         principal = workspace.whoami()["principal"]
-    return _send_with_key(right, principal, send)
+    return _read_key_and_send_decision(right, principal, send)
 
 
 def _print_allowed_meanings(allowed: Any) -> None:
@@ -73,7 +73,7 @@ def _print_allowed_meanings(allowed: Any) -> None:
     click.echo(f"Sign with --meaning{names}.", err=True)
 
 
-def _send_with_key(right: str, principal: str | None, send: Callable[["Workspace"], Reply]) -> Reply:
+def _read_key_and_send_decision(right: str, principal: str | None, send: Callable[["Workspace"], Reply]) -> Reply:
     """Read the API key of the person who is signed in, send the decision with it, and return the reply.
 
     A sign-in with the browser is not possible here, because the service accepts no signatures with such tokens.
@@ -84,13 +84,13 @@ def _send_with_key(right: str, principal: str | None, send: Callable[["Workspace
     from oi import Workspace  # noqa: PLC0415  loads httpx
     from oi.cli.stored_login import require_login  # noqa: PLC0415
 
-    url, key = require_login().url, _read_key()
+    url, key = require_login().url, _read_api_key_of_signer()
     _check_key_owner(url, key, principal)
     with Workspace(url, key=key, scopes=[right]) as workspace:
         return send(workspace)
 
 
-def _read_key() -> str:
+def _read_api_key_of_signer() -> str:
     """Read the API key from the terminal, without echo, or from standard input."""
     if sys.stdin.isatty():
         return str(click.prompt("API key of the person who signs", hide_input=True)).strip()

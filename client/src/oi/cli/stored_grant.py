@@ -49,7 +49,7 @@ class StoredGrant:
         """
         stored = read_login()
         with open_http_client(stored["url"]) as client:
-            revoke_grant(client, request_server_metadata(client, stored["url"]), _build_grant(stored))
+            revoke_grant(client, request_server_metadata(client, stored["url"]), _build_grant_from_stored_login(stored))
 
 
 def _is_fresh(stored: dict[str, Any]) -> bool:
@@ -62,7 +62,7 @@ def _renew_access_token(stored: dict[str, Any]) -> str:
     url = stored["url"]
     try:
         with open_http_client(url) as client:
-            grant = refresh_grant(client, request_server_metadata(client, url), _build_grant(stored))
+            grant = refresh_grant(client, request_server_metadata(client, url), _build_grant_from_stored_login(stored))
     except SignInError as error:
         detail = f"The sign-in has ended: {error.detail} Run `oi login {url} --browser`."
         raise SignInError(error.status, error.code, detail, problem=error.problem) from None
@@ -70,7 +70,7 @@ def _renew_access_token(stored: dict[str, Any]) -> str:
     return grant.access_token
 
 
-def _build_grant(stored: dict[str, Any]) -> Grant:
+def _build_grant_from_stored_login(stored: dict[str, Any]) -> Grant:
     return Grant(
         client_id=stored["clientId"],
         access_token=stored["accessToken"],

@@ -71,9 +71,9 @@ def require_login(url: str | None = None) -> Login:
     if not url:
         raise UsageError("No workspace is known. Run `oi login URL`, or set OI_URL and OI_KEY.")
     check_service_address(url)
-    if token := _read_variable("OI_TOKEN"):
+    if token := _read_credential_variable("OI_TOKEN"):
         return Login(url, token=token)
-    key = _read_variable("OI_KEY")
+    key = _read_credential_variable("OI_KEY")
     if not key and url == stored.get("url"):
         if "clientId" in stored:
             from oi.cli.stored_grant import StoredGrant  # noqa: PLC0415  loads httpx
@@ -85,7 +85,7 @@ def require_login(url: str | None = None) -> Login:
     return Login(url, key=key)
 
 
-def _read_variable(name: str) -> str | None:
+def _read_credential_variable(name: str) -> str | None:
     """Return the credential in an environment variable; None if the variable is missing, an empty text if it is empty.
 
     Raises:

@@ -47,7 +47,7 @@ def send_telemetry(lookup: str, file: IO[str], as_json: bool) -> None:
         with open_workspace() as workspace:
             pointer = _load_message_id_pointer(workspace, lookup)
             while chunk := list(islice(messages, _CHUNK)):
-                accepted += _send_chunk(workspace, lookup, chunk, pointer)
+                accepted += _send_messages_with_positions(workspace, lookup, chunk, pointer)
     except (click.UsageError, ApiError, UnicodeDecodeError) as error:
         accepted += getattr(error, "accepted", 0)
         if accepted:
@@ -75,7 +75,7 @@ def _load_message_id_pointer(workspace: "Workspace", lookup: str) -> str:
     return (connection.get("source") or {}).get("messageIdPointer") or MESSAGE_ID_POINTER
 
 
-def _send_chunk(workspace: "Workspace", lookup: str, chunk: "Sequence[_Placed]", pointer: str) -> int:
+def _send_messages_with_positions(workspace: "Workspace", lookup: str, chunk: "Sequence[_Placed]", pointer: str) -> int:
     """Send messages and return their number; if some are rejected, raise an error that states their input positions."""
     try:
         return workspace.telemetry.send(lookup, [message for _, message in chunk], message_id_pointer=pointer)
@@ -112,15 +112,15 @@ def _read_messages(file: IO[str]) -> Iterator[_Placed]:
             raise click.UsageError(described) from None
     if isinstance(value, list):
         for number, each in enumerate(value, 1):
-            yield _require_message(each, f"element {number}")
+            yield _require_json_object_at(each, f"element {number}")
         return
-    yield _require_message(value, f"line {start}")
+    yield _require_json_object_at(value, f"line {start}")
     for number, line in lines:
         try:
             parsed = parse_json(line)
         except JsonTextError as error:
             raise click.UsageError(f"line {number}: {error}") from None
-        yield _require_message(parsed, f"line {number}")
+        yield _require_json_object_at(parsed, f"line {number}")
 
 
 def _is_json_message(line: str) -> bool:
@@ -130,7 +130,7 @@ def _is_json_message(line: str) -> bool:
         return False
 
 
-def _require_message(value: Any, position: str) -> _Placed:
+def _require_json_object_at(value: Any, position: str) -> _Placed:
     """Return the pair of position and message; raise a UsageError if the value is not a JSON object."""
     if not isinstance(value, dict):
         raise click.UsageError(f"{position} is not a JSON object")

@@ -40,7 +40,7 @@ async def check_gateway(settings: GatewaySettings, *, count: int, seconds: float
         Exception: the source cannot be reached; the message explains why.
     """
     identity = await _request_key_identity(settings)
-    accepted = _check_key(settings, identity, show)
+    accepted = _show_and_check_key_rights(settings, identity, show)
     receiver = _MessagePrinter(settings, identity, count, show)
     context = SourceContext(settings.routes.filters, receiver, _EmptyMarkStore(), Metrics(), is_check=True)
     reading = asyncio.create_task(create_source(settings.source_kind, settings.source, context).run())
@@ -66,7 +66,9 @@ async def _request_key_identity(settings: GatewaySettings) -> dict[str, Any]:
         await uplink.close()
 
 
-def _check_key(settings: GatewaySettings, identity: Mapping[str, Any], show: Callable[[str], None]) -> bool:
+def _show_and_check_key_rights(
+    settings: GatewaySettings, identity: Mapping[str, Any], show: Callable[[str], None]
+) -> bool:
     """Show what the API key may do; return whether it may send telemetry of all connections that ``routes`` name."""
     connections = identity.get("connections")
     show(f"The service {settings.service.url} accepts the key.")

@@ -57,7 +57,9 @@ def build_ndjson_line(payload: bytes, target: Target, received_at: float, create
     if "timestamp" not in message and "timestamp" not in added:
         added["timestamp"] = format_time(received_at)
     line = (
-        _encode_message({**message, **added}) if changes else _insert_properties(payload, added, is_empty=not message)
+        _encode_message({**message, **added})
+        if changes
+        else _insert_properties_into_json_text(payload, added, is_empty=not message)
     )
     if len(line) > MAX_BYTES:
         raise RejectedError("too_large", f"The message with its metadata has more than {MAX_BYTES:,} bytes.")
@@ -85,7 +87,7 @@ def _parse_payload(payload: bytes) -> dict[str, Any]:
     return message
 
 
-def _insert_properties(payload: bytes, added: dict[str, Any], *, is_empty: bool) -> bytes:
+def _insert_properties_into_json_text(payload: bytes, added: dict[str, Any], *, is_empty: bool) -> bytes:
     """Insert properties at the start of a JSON object's text; ``is_empty`` is True for an object without properties."""
     text = payload.strip()
     if not added:
@@ -108,7 +110,7 @@ def _extract_metadata(message: dict[str, Any], fields: Fields) -> dict[str, Any]
     """
     added: dict[str, Any] = {}
     for name, pointer in (("messageId", fields.message_id), ("deviceId", fields.device_id)):
-        value = _MISSING if pointer is None else _remove_at_pointer(message, pointer)
+        value = _MISSING if pointer is None else _remove_and_return_value_at_pointer(message, pointer)
         if value is not _MISSING:
             if isinstance(value, bool) or not isinstance(value, (str, int)) or value == "":
                 raise RejectedError("metadata", f"The {name} at {pointer} must be an integer or a non-empty text.")
@@ -116,14 +118,14 @@ def _extract_metadata(message: dict[str, Any], fields: Fields) -> dict[str, Any]
     pointer = fields.timestamp
     if pointer is None and fields.timestamp_format != "rfc3339":
         pointer = "/timestamp"
-    value = _MISSING if pointer is None else _remove_at_pointer(message, pointer)
+    value = _MISSING if pointer is None else _remove_and_return_value_at_pointer(message, pointer)
     if value is not _MISSING:
-        added["timestamp"] = _convert_time(value, fields.timestamp_format, str(pointer))
-    _check_names_are_free(message, fields)
+        added["timestamp"] = _convert_time_to_rfc3339(value, fields.timestamp_format, str(pointer))
+    _check_metadata_names_unused(message, fields)
     return added
 
 
-def _check_names_are_free(payload: dict[str, Any], fields: Fields) -> None:
+def _check_metadata_names_unused(payload: dict[str, Any], fields: Fields) -> None:
     """Check that a payload has no property with a name that the gateway uses for metadata, such as ``timestamp``."""
     pointers = {"messageId": fields.message_id, "deviceId": fields.device_id, "timestamp": fields.timestamp}
     for name, pointer in pointers.items():
@@ -132,7 +134,7 @@ def _check_names_are_free(payload: dict[str, Any], fields: Fields) -> None:
             raise RejectedError("metadata", rule)
 
 
-def _convert_time(value: Any, time_format: str, pointer: str) -> str:
+def _convert_time_to_rfc3339(value: Any, time_format: str, pointer: str) -> str:
     invalid = RejectedError("metadata", f"The value at {pointer} is not a time in the format {time_format}.")
     if time_format == "rfc3339":
         if isinstance(value, str):
@@ -149,7 +151,7 @@ def _convert_time(value: Any, time_format: str, pointer: str) -> str:
         raise invalid from None
 
 
-def _remove_at_pointer(message: dict[str, Any], pointer: str) -> Any:
+def _remove_and_return_value_at_pointer(message: dict[str, Any], pointer: str) -> Any:
     """Remove the property that a JSON pointer selects, and return its value.
 
     An element of an array is not removed, because the other elements would move.

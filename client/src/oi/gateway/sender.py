@@ -66,7 +66,7 @@ class Sender:
         try:
             while True:
                 self._changed.clear()
-                timeout = self._start_requests()
+                timeout = self._start_requests_and_get_wait()
                 try:
                     async with asyncio.timeout(timeout):
                         await self._changed.wait()
@@ -77,7 +77,7 @@ class Sender:
                 task.cancel()
             await asyncio.gather(*self._sending.values(), return_exceptions=True)
 
-    def _start_requests(self) -> float:
+    def _start_requests_and_get_wait(self) -> float:
         """Start a request for each connection that has stored messages and no running request.
 
         Return the seconds after which this function must be called again, unless :attr:`_changed` is set earlier.
@@ -115,19 +115,19 @@ class Sender:
         try:
             await self._upstream.send(lookup, b"".join(batch.blocks))
         except ApiError as error:
-            self._count_failure(error.code)
+            self._count_failed_request(error.code)
             await self._handle_refusal(interpret_refusal(error, lookup), batch, error.retry_after)
             return
         except SettingsError as error:
             # The settings name the file of the API key, which an operator may correct.
-            self._count_failure("")
+            self._count_failed_request("")
             await self._handle_refusal(Refusal(Action.READ_KEY, str(error)), batch, None)
             return
         # Remove it only now: if the process ends earlier, the batch is sent again; the service knows its message ids.
         await self._spool.run(self._spool.spool.remove, batch)
         self._report_sent(batch)
 
-    def _count_failure(self, code: str) -> None:
+    def _count_failed_request(self, code: str) -> None:
         self._metrics.increase_counter("failed_requests_total", label=f'code="{code or "UNREACHABLE"}"')
 
     def _report_sent(self, batch: Batch) -> None:

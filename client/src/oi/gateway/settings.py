@@ -39,14 +39,14 @@ class ServiceSettings:
             SettingsError: the file or environment variable with the key is missing, empty or contains something else.
         """
         place = "The variable OI_KEY" if self.key_file is None else f"The file {self.key_file}"
-        key = self._read_key_text()
+        key = self._read_unchecked_key()
         try:
             check_credential(key)
         except ValueError as error:
             raise SettingsError(f"{place} does not contain an API key: {error}.") from None
         return key
 
-    def _read_key_text(self) -> str:
+    def _read_unchecked_key(self) -> str:
         if self.key_file is None:
             key = os.environ.get("OI_KEY", "")
             if not key:

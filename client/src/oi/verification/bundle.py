@@ -102,14 +102,14 @@ def verify_bundle(path: Path, keys: Sequence[VerifierKey], workspace: str | None
         OSError: the bundle's file cannot be read.
     """
     files = _read_files(path)
-    _check_digests(files)
+    _check_file_digests(files)
     manifest = parse_manifest(files[MANIFEST])
     _check_file_names(files, manifest)
     if workspace is not None and manifest["workspace"] != workspace:
         raise BrokenError(MANIFEST, f"the bundle belongs to the workspace {manifest['workspace']}, not to {workspace}")
     enclosed = _parse_verifier_key(files[VERIFIER_KEY])
     result = BundleResult([f"workspace {manifest['workspace']}, created {manifest['createdAt']}"])
-    verifiers = _VerifierKeys(keys or _combine_keys(enclosed, load_enclosed_keys(files)), are_from_bundle=not keys)
+    verifiers = _VerifierKeys(keys or _append_other_keys(enclosed, load_enclosed_keys(files)), are_from_bundle=not keys)
     if verifiers.are_from_bundle:
         _report_enclosed_keys(verifiers.keys, result)
     if used := [f"{name}={_quote_text(value)}" for name, value in manifest["filters"].items() if value]:
@@ -121,7 +121,7 @@ def verify_bundle(path: Path, keys: Sequence[VerifierKey], workspace: str | None
     return result
 
 
-def _combine_keys(key: VerifierKey, others: Sequence[VerifierKey]) -> list[VerifierKey]:
+def _append_other_keys(key: VerifierKey, others: Sequence[VerifierKey]) -> list[VerifierKey]:
     """Return ``key``, followed by the keys in ``others`` that differ from it."""
     return [key, *(other for other in others if other.spki != key.spki)]
 
@@ -160,18 +160,18 @@ def _read_file(bundle: zipfile.ZipFile, entry: zipfile.ZipInfo) -> bytes:
         raise BrokenError(entry.filename, f"the file is damaged: {error}") from None
 
 
-def _check_digests(files: Mapping[str, bytes]) -> None:
+def _check_file_digests(files: Mapping[str, bytes]) -> None:
     """Compare each file with its digest in the README file."""
     lines = files[README].decode("utf-8", "replace").splitlines()
     digests = {found[2]: found[1] for line in lines if (found := _DIGEST_LINE.fullmatch(line))}
     for name in sorted((files.keys() | digests.keys()) - {README}):
         if name not in files or name not in digests:
-            raise BrokenError(name, _describe_difference(name, files, README))
+            raise BrokenError(name, _describe_missing_file(name, files, README))
         if hashlib.sha256(files[name]).hexdigest() != digests[name]:
             raise BrokenError(name, f"the file differs from its digest in {README}")
 
 
-def _describe_difference(name: str, files: Mapping[str, bytes], source: str) -> str:
+def _describe_missing_file(name: str, files: Mapping[str, bytes], source: str) -> str:
     """Return an error message about a file that is missing in the bundle, or in the list of files in ``source``."""
     if name in files:
         return f"the bundle contains this file, but {source} does not list it"
@@ -184,7 +184,7 @@ def _check_file_names(files: Mapping[str, bytes], manifest: Mapping[str, Any]) -
     for entry in manifest["chains"]:
         named |= {entry[name] for name in ("file", "checkpoint", "proof") if entry[name] is not None}
     for name in sorted(named ^ files.keys()):
-        raise BrokenError(name, _describe_difference(name, files, MANIFEST))
+        raise BrokenError(name, _describe_missing_file(name, files, MANIFEST))
 
 
 def _parse_verifier_key(content: bytes) -> VerifierKey:
@@ -322,7 +322,7 @@ def _verify_filtered_chain(
     for number, record in enumerate(records):
         here = str(record.get("RecordID"))
         sequence = sequence_from_record_id(record.get("RecordID")) or 0
-        reason = describe_record_fault(record) or _describe_mismatch(record, filters)
+        reason = describe_record_fault(record) or _describe_filter_mismatch(record, filters)
         if sequence <= last:
             reason = reason or f"{here} is not after the record before it"
         if reason:
@@ -337,7 +337,7 @@ def _verify_filtered_chain(
     return f"the checkpoint of {checkpoint.size} covers {len(records)} filtered records; completeness is not verified"
 
 
-def _describe_mismatch(record: Mapping[str, Any], filters: Mapping[str, Any]) -> str:
+def _describe_filter_mismatch(record: Mapping[str, Any], filters: Mapping[str, Any]) -> str:
     """Describe the filter that a record does not match; return an empty string if the record matches all filters."""
     here, time = record.get("RecordID"), get_record_time(record)
     if filters["startDate"] and time < filters["startDate"]:

@@ -56,7 +56,7 @@ def main(arguments: list[str], sign_in: SignIn | None = None) -> int:
     """
     try:
         if arguments[:1] == ["fetch"]:
-            return _run_fetch(_build_fetch_parser().parse_args(arguments[1:]), sign_in)
+            return _run_fetch_command(_build_fetch_parser().parse_args(arguments[1:]), sign_in)
         parser = _build_parser()
         options = parser.parse_args(arguments)
         if options.receipt or options.record:
@@ -64,7 +64,7 @@ def main(arguments: list[str], sign_in: SignIn | None = None) -> int:
         if options.export is None:
             parser.error("an export or a bundle is required, or --receipt and --record")
         if not Path(options.export).exists():
-            return _report_undecided(f"{options.export} does not exist")
+            return _report_undecided_result(f"{options.export} does not exist")
         if _is_bundle(Path(options.export)):
             return _verify_bundle(parser, options)
         for name in ("workspace", "target"):
@@ -72,7 +72,7 @@ def main(arguments: list[str], sign_in: SignIn | None = None) -> int:
                 parser.error(f"--{name} is required, except for a bundle")
         return _verify_exported_chain(options)
     except Exception as error:  # noqa: BLE001  an unexpected error must not look like a broken chain
-        return _report_undecided(f"{type(error).__name__}: {error}")
+        return _report_undecided_result(f"{type(error).__name__}: {error}")
 
 
 def _is_bundle(path: Path) -> bool:
@@ -89,15 +89,15 @@ def _verify_bundle(parser: argparse.ArgumentParser, options: argparse.Namespace)
         keys = [] if options.key is None else _load_verifier_keys(options.key)
         result = verify_bundle(Path(options.export), keys, options.workspace)
     except BrokenError as error:
-        return _report_broken(error.broken_at, str(error))
+        return _report_broken_chain(error.broken_at, str(error))
     except (OSError, ValueError) as error:
-        return _report_undecided(str(error))
+        return _report_undecided_result(str(error))
     for line in (*result.lines, *result.faults):
         _print_line(line)
     if result.faults:
         return BROKEN
     for reason in result.undecided:
-        _report_undecided(reason)
+        _report_undecided_result(reason)
     return UNDECIDED if result.undecided else SOUND
 
 
@@ -114,18 +114,18 @@ def _verify_receipt(parser: argparse.ArgumentParser, options: argparse.Namespace
         keys, content = _load_verifier_keys(options.key), Path(options.receipt).read_bytes()
         records = parse_records(Path(options.record).read_text(encoding="utf-8-sig"))
     except UnicodeDecodeError:
-        return _report_undecided(f"{options.record} is not UTF-8 text")
+        return _report_undecided_result(f"{options.record} is not UTF-8 text")
     except (OSError, ValueError, UnreadableError) as error:
-        return _report_undecided(str(error))
+        return _report_undecided_result(str(error))
     try:
         receipt = parse_receipt(content)
         # Before the signature, so that an unknown key does not hide the wrong chain.
-        _check_subject(receipt.subject, options)
+        _check_receipt_subject(receipt.subject, options)
         verify_record(receipt, _get_record_or_first(records, receipt.record_id), keys)
     except UnknownKeyError as error:
-        return _report_undecided(str(error))
+        return _report_undecided_result(str(error))
     except ReceiptError as error:
-        return _report_broken("the receipt", str(error))
+        return _report_broken_chain("the receipt", str(error))
     _print_line(f"sound: {receipt.record_id} of {receipt.size} records is in {receipt.subject}")
     _print_line(f"signed by {receipt.issuer} with the key {receipt.key_id.hex()}; the size is not signed")
     return SOUND
@@ -140,7 +140,7 @@ def _get_record_or_first(records: Sequence[Mapping[str, Any]], record_id: str) -
     return found[0] if found else records[0]
 
 
-def _check_subject(subject: str, options: argparse.Namespace) -> None:
+def _check_receipt_subject(subject: str, options: argparse.Namespace) -> None:
     """Check that a receipt belongs to the workspace, target and scope in the options.
 
     Options that are not set are ignored.
@@ -164,25 +164,27 @@ def _check_subject(subject: str, options: argparse.Namespace) -> None:
 def _verify_exported_chain(options: argparse.Namespace) -> int:
     """Verify the export of one chain, and compare it with a checkpoint if a key is given; return the exit status."""
     if options.key is None and options.checkpoint is not None:
-        return _report_undecided("--checkpoint requires --key, the line that verifies its signature")
+        return _report_undecided_result("--checkpoint requires --key, the line that verifies its signature")
     try:
-        checkpoint, checkpoint_doubt = _load_checkpoint(options)
+        checkpoint, checkpoint_doubt = _load_checkpoint_or_reason(options)
     except NoteError as error:
-        return _report_broken("checkpoint", str(error))
+        return _report_broken_chain("checkpoint", str(error))
     except (OSError, ValueError) as error:
-        return _report_undecided(str(error))
+        return _report_undecided_result(str(error))
     try:
         records = parse_export(Path(options.export).read_text(encoding="utf-8-sig"))
         verify_export(records, options.workspace, options.target, options.scope, checkpoint)
     except BrokenError as error:
-        return _report_broken(error.broken_at, str(error))
+        return _report_broken_chain(error.broken_at, str(error))
     except (OSError, UnicodeDecodeError, UnreadableError) as error:
         is_text = not isinstance(error, UnicodeDecodeError)
-        return _report_undecided(str(error) if is_text else f"{options.export} is not UTF-8 text")
-    return _report_undecided(checkpoint_doubt) if checkpoint_doubt else _report_sound(records, checkpoint)
+        return _report_undecided_result(str(error) if is_text else f"{options.export} is not UTF-8 text")
+    return (
+        _report_undecided_result(checkpoint_doubt) if checkpoint_doubt else _report_sound_records(records, checkpoint)
+    )
 
 
-def _report_sound(records: Sequence[Mapping[str, Any]], checkpoint: CheckpointContent | None) -> int:
+def _report_sound_records(records: Sequence[Mapping[str, Any]], checkpoint: CheckpointContent | None) -> int:
     """Print that the records of an export are valid; return the exit status, which is undecided without records."""
     count = len(records)
     against = f", checkpoint of {checkpoint.size} agrees" if checkpoint else _WITHOUT_CHECKPOINT
@@ -198,7 +200,7 @@ def _warn_future_time(records: Sequence[Mapping[str, Any]]) -> None:
         sys.stderr.write(f"note: the last record's time, {escape_controls(last)}, is ahead of this computer's clock\n")
 
 
-def _load_checkpoint(options: argparse.Namespace) -> tuple[CheckpointContent | None, str]:
+def _load_checkpoint_or_reason(options: argparse.Namespace) -> tuple[CheckpointContent | None, str]:
     """Load the checkpoint with which the export is compared.
 
     Return the checkpoint (None without the option ``--key``), and the reason why its signature could not be verified.
@@ -239,7 +241,7 @@ def _load_verifier_keys(option: str) -> list[VerifierKey]:
         raise ValueError(f"--key {option!r} is neither an existing file nor a verifier key: {error}") from None
 
 
-def _run_fetch(options: argparse.Namespace, sign_in: SignIn | None) -> int:
+def _run_fetch_command(options: argparse.Namespace, sign_in: SignIn | None) -> int:
     """Download a chain for the command ``fetch`` and print the result; return the exit status."""
     url, token = options.url, os.environ.get(options.token_variable, "")
     try:
@@ -247,13 +249,13 @@ def _run_fetch(options: argparse.Namespace, sign_in: SignIn | None) -> int:
             found = sign_in(url)
             url, token = url or found[0], token or found[1]
         if not url:
-            return _report_undecided("the address of the service is missing")
+            return _report_undecided_result("the address of the service is missing")
         if not token:
-            return _report_undecided(f"the environment variable {options.token_variable} contains no token")
+            return _report_undecided_result(f"the environment variable {options.token_variable} contains no token")
         fetched = fetch_chain(url, token, options.target, options.scope, Path(options.out))
     except (FetchError, OSError) as error:
         if sign_in is None:
-            return _report_undecided(str(error))
+            return _report_undecided_result(str(error))
         # The command `oi` has its own exit codes; the verifier alone has none for a refused request.
         sys.stderr.write(f"error: {escape_controls(str(error))}\n")
         return getattr(error, "exit_status", 1)
@@ -314,13 +316,13 @@ def _add_chain_arguments(parser: argparse.ArgumentParser, *, required: bool = Tr
     parser.add_argument("--scope", default="", help="scope key of a domain chain")
 
 
-def _report_broken(place: str, reason: str) -> int:
+def _report_broken_chain(place: str, reason: str) -> int:
     """Print that the chain is broken at a place; return the exit status for a broken chain."""
     _print_line(f"broken at {place}: {reason}")
     return BROKEN
 
 
-def _report_undecided(reason: str) -> int:
+def _report_undecided_result(reason: str) -> int:
     """Print the reason why nothing could be verified; return the exit status for this result."""
     sys.stderr.write(f"cannot tell: {escape_controls(reason)}\n")
     return UNDECIDED

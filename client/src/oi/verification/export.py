@@ -124,7 +124,7 @@ def verify_export(
         if checkpoint is not None and tree.size < checkpoint.size:
             tree.append([bytes.fromhex(hashed)])
     if checkpoint is not None:
-        _compare_checkpoint(tree, checkpoint)
+        _check_checkpoint_matches(tree, checkpoint)
     if target == AMENDMENTS:
         check_decision_signatures(records, is_complete=True)
     return progress.sequence
@@ -243,7 +243,7 @@ def _describe_own_field_fault(record: Mapping[str, Any]) -> str:
     return describe_non_text_fields(here, get_filter_fields(record)) or mistimed
 
 
-def _compare_checkpoint(tree: CompactRange, checkpoint: CheckpointContent) -> None:
+def _check_checkpoint_matches(tree: CompactRange, checkpoint: CheckpointContent) -> None:
     if tree.size < checkpoint.size:
         missing = format_record_id(tree.size + 1)
         raise BrokenError(missing, f"{missing} is missing: the checkpoint counts {checkpoint.size} records")

@@ -161,19 +161,19 @@ def fetch_chain(url: str, token: str, target: str, scope_key: str, output: Path)
     if not (token.isascii() and token.isprintable()):
         # An error of the HTTP library would print the token.
         raise FetchError("the token contains invalid characters")
-    note, reason = _fetch_note(url, token, _build_chain_query(target, scope_key))
+    note, reason = _fetch_checkpoint_or_reason(url, token, _build_chain_query(target, scope_key))
     draft = output.with_name(f"{output.name}.part")
-    history = _write_records(_fetch_records(url, token, target, scope_key), draft)
+    history = _write_records_and_compute_hashes(_fetch_records(url, token, target, scope_key), draft)
     contradictions = []
     while contradiction := _describe_contradiction(history, note, output):
         contradictions.append(contradiction)
         output = output.with_name(f"{output.name}.new")
     draft.replace(output)
-    message = _save_note(note, reason, build_checkpoint_path(output))
+    message = _save_checkpoint_note(note, reason, build_checkpoint_path(output))
     return FetchResult(len(history.digests), output, message, contradictions)
 
 
-def _write_records(records: Iterator[Any], path: Path) -> _History:
+def _write_records_and_compute_hashes(records: Iterator[Any], path: Path) -> _History:
     """Write records to a file as a JSON array, one record on each line; return their digests for later comparisons."""
     history = _History()
     with path.open("w", encoding="utf-8") as file:
@@ -192,7 +192,7 @@ def _describe_contradiction(history: _History, note: str, output: Path) -> str:
     Return an empty string if they agree or there are no earlier files.
     """
     path = build_checkpoint_path(output)
-    before, after = _parse_checkpoint(_read_note(path)), _parse_checkpoint(note)
+    before, after = _parse_checkpoint(_read_saved_checkpoint(path)), _parse_checkpoint(note)
     if before is not None:
         if after is not None and after.origin != before.origin:
             return f"the checkpoint in {path} belongs to {before.origin}, that of the service to {after.origin}"
@@ -236,13 +236,13 @@ def _build_chain_query(target: str, scope_key: str) -> dict[str, Any]:
     return {"target": target} | ({"scopeKey": scope_key} if scope_key else {})
 
 
-def _fetch_note(url: str, token: str, chain: dict[str, Any]) -> tuple[str, str]:
+def _fetch_checkpoint_or_reason(url: str, token: str, chain: dict[str, Any]) -> tuple[str, str]:
     """Return the newest signed checkpoint of a chain, or an empty text and the reason why there is none.
 
     The reason is empty if there is a checkpoint.
     """
     try:
-        reply, _ = _send_request(url, token, "checkpoint", chain)
+        reply, _ = _fetch_body_and_has_more_header(url, token, "checkpoint", chain)
     except FetchError as error:
         if error.status in _NO_NOTE:
             return "", _NO_NOTE[HTTPStatus(error.status)]
@@ -253,7 +253,7 @@ def _fetch_note(url: str, token: str, chain: dict[str, Any]) -> tuple[str, str]:
     return note, ""
 
 
-def _save_note(note: str, reason: str, path: Path) -> str:
+def _save_checkpoint_note(note: str, reason: str, path: Path) -> str:
     """Write a checkpoint to a file, and return a message for the user.
 
     Write nothing if the file already contains a checkpoint of more records, or one of equal size with a signature that
@@ -264,7 +264,7 @@ def _save_note(note: str, reason: str, path: Path) -> str:
         reason: reason why the service has no checkpoint.
         path: path of the file.
     """
-    before = _read_note(path)
+    before = _read_saved_checkpoint(path)
     earlier, newest = _parse_checkpoint(before), _parse_checkpoint(note)
     if newest is None:
         return f"{reason}; {f'the existing checkpoint in {path} is unchanged' if before else 'no checkpoint was saved'}"
@@ -278,7 +278,7 @@ def _save_note(note: str, reason: str, path: Path) -> str:
     return f"checkpoint of {newest.size} records in {path}"
 
 
-def _read_note(path: Path) -> str:
+def _read_saved_checkpoint(path: Path) -> str:
     """Return the text of a checkpoint file; empty if it does not exist."""
     return path.read_text(encoding="utf-8", errors="replace") if path.exists() else ""
 
@@ -308,13 +308,13 @@ def _fetch_records(url: str, token: str, target: str, scope_key: str) -> Iterato
     while first <= LAST_SEQUENCE:
         following = first + width
         query = {**chain, "fromSequence": first, "toSequence": following - 1, "limit": PAGE}
-        page, more = _fetch_page(url, token, query)
+        page, more = _fetch_page_and_has_more(url, token, query)
         is_end = False
         if not more and len(page) < width:
             is_end = not _has_records(url, token, chain, following)
             if not is_end:
                 # Records that were appended after the first reply complete the range, unless the chain has a gap.
-                page, more = _fetch_page(url, token, query)
+                page, more = _fetch_page_and_has_more(url, token, query)
         if more and width > 1:
             # The page was limited by its size, or the range was widened in a gap.
             width //= 2
@@ -331,18 +331,20 @@ def _fetch_records(url: str, token: str, target: str, scope_key: str) -> Iterato
 
 def _has_records(url: str, token: str, chain: dict[str, Any], first: int) -> bool:
     """Return whether a chain has records from a sequence number on."""
-    return first <= LAST_SEQUENCE and any(_fetch_page(url, token, {**chain, "fromSequence": first, "limit": 1}))
+    return first <= LAST_SEQUENCE and any(
+        _fetch_page_and_has_more(url, token, {**chain, "fromSequence": first, "limit": 1})
+    )
 
 
-def _fetch_page(url: str, token: str, query: dict[str, Any]) -> tuple[list[Any], bool]:
+def _fetch_page_and_has_more(url: str, token: str, query: dict[str, Any]) -> tuple[list[Any], bool]:
     """Return one page of the records in a range, newest first, and whether the range contains further records."""
-    page, more = _send_request(url, token, "events/query", query)
+    page, more = _fetch_body_and_has_more_header(url, token, "events/query", query)
     if not isinstance(page, list) or more not in {"true", "false"}:
         raise FetchError("the reply of the service does not contain records")
     return page, more == "true"
 
 
-def _send_request(url: str, token: str, path: str, query: dict[str, Any]) -> tuple[Any, str]:
+def _fetch_body_and_has_more_header(url: str, token: str, path: str, query: dict[str, Any]) -> tuple[Any, str]:
     """Send a request to the service; return the body of the reply and its header ``x-provenance-has-more``.
 
     A request that is rejected with status 429 or 503, or whose connection is lost, is repeated after a pause.

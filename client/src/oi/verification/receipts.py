@@ -130,8 +130,8 @@ def parse_receipt(content: bytes) -> RecordReceipt:
         raise ReceiptError("the receipt must not contain its payload, the Merkle root")
     if not isinstance(signature, bytes) or len(signature) != _SIGNATURE_BYTES:
         raise ReceiptError("the signature of the receipt must have 64 bytes")
-    key_id, issuer, subject = _parse_header(protected)
-    size, index, path = _parse_proof(unprotected)
+    key_id, issuer, subject = _parse_key_id_issuer_and_subject(protected)
+    size, index, path = _parse_size_index_and_path(unprotected)
     proofs = {_PROOFS: {_INCLUSION: [cbor2.dumps([size, index, list(path)])]}}
     # Python compares 396.0 and 396 as equal, so the form is compared as bytes.
     if cbor2.dumps(cbor2.CBORTag(_SIGN1_TAG, [protected, proofs, None, signature])) != content:
@@ -213,7 +213,7 @@ def _require_array(value: Any, length: int, name: str) -> Sequence[Any]:
     return value
 
 
-def _parse_header(protected: Any) -> tuple[bytes, str, str]:
+def _parse_key_id_issuer_and_subject(protected: Any) -> tuple[bytes, str, str]:
     """Parse the protected header of a receipt; return its key id, issuer and subject."""
     header = decode_cbor(protected, "the protected header") if isinstance(protected, bytes) else None
     labels = {_ALGORITHM, _KEY_ID, _CLAIMS, _TREE_ALGORITHM}
@@ -232,7 +232,7 @@ def _parse_header(protected: Any) -> tuple[bytes, str, str]:
     return header[_KEY_ID], issuer, subject
 
 
-def _parse_proof(unprotected: Any) -> tuple[int, int, Sequence[bytes]]:
+def _parse_size_index_and_path(unprotected: Any) -> tuple[int, int, Sequence[bytes]]:
     """Parse the unprotected header of a receipt, which must contain exactly one inclusion proof.
 
     Return tree size, leaf position and audit path.

@@ -54,7 +54,7 @@ class MqttSource:
 
     async def _connect_and_read(self) -> None:
         context, settings = self._context, self._settings
-        self._check_certificate()
+        self._check_certificate_not_expired()
         # First store the deliveries of the last connection: the broker repeats those that were not acknowledged.
         redeliveries = Redeliveries(await context.marks.read(), settings.max_in_flight)
         connection = MqttConnection(settings, context)
@@ -94,7 +94,7 @@ class MqttSource:
         await asyncio.sleep(_TAKEN_OVER_PAUSE_SECONDS if isinstance(error, TakenOverError) else self._pause)
         self._pause = min(self._pause * 2, _LONGEST_PAUSE_SECONDS)
 
-    def _check_certificate(self) -> None:
+    def _check_certificate_not_expired(self) -> None:
         """Raise an error if the client certificate has expired.
 
         Brokers reject such a certificate without stating a reason.

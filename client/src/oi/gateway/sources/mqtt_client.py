@@ -100,11 +100,11 @@ def _parse_publish(header: int, packet: bytes, *, has_properties: bool) -> Publi
         packet_id = packet[end] << 8 | packet[end + 1]
         end += 2
     if has_properties:
-        end = _skip_properties(packet, end)
+        end = _find_end_of_properties(packet, end)
     return Publication(topic, packet[end:], qos, packet_id, bool(header & _DUP), bool(header & _RETAIN))
 
 
-def _skip_properties(packet: bytes, start: int) -> int:
+def _find_end_of_properties(packet: bytes, start: int) -> int:
     """Return the position of the first byte after the properties of an MQTT 5 packet."""
     size = 0
     for index in range(4):

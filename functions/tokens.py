@@ -6,7 +6,7 @@ This module is separate from ``oauth`` because it is a different endpoint group.
 import re
 from datetime import datetime
 from decimal import Decimal
-from typing import Annotated, Any, Final, Self
+from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import (
     AfterValidator,
@@ -80,6 +80,12 @@ class MintQuery(BaseModel):
     scopes: Annotated[list[str] | None, BeforeValidator(_parse_scopes), WithJsonSchema(_RIGHTS)] = Field(
         None, description="Access rights to include, separated by commas. Default: all rights of the caller."
     )
+    sign_in: Literal["true", "false"] = Field(
+        "true",
+        alias="signIn",
+        description="`false` for a token without `auth_time` and `sid`, which proves no sign-in of a person and signs "
+        "nothing. Programs that stored an API key use it.",
+    )
 
 
 class NewKeyBody(BaseModel):
@@ -148,7 +154,10 @@ async def _check_new_token(call: Call[MintQuery], faults: ValidationErrors) -> N
 )
 async def mint_token(call: Call[MintQuery]) -> Reply:
     """Issue a token with the caller's access rights or a subset of them."""
-    minted = await services().access.token_issuer.issue_token(call.principal, call.query.minutes, call.query.scopes)
+    query = call.query
+    minted = await services().access.token_issuer.issue_token(
+        call.principal, query.minutes, query.scopes, has_sign_in=query.sign_in == "true"
+    )
     return build_json_reply(
         {"Token": minted.token, "ExpiresAt": format_rfc3339(minted.expires_at), "AccessRights": list(minted.rights)}
     )

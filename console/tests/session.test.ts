@@ -60,6 +60,14 @@ test("the token is renewed from the key before it ends", async () => {
   expect(session.state.state).toBe("in");
 });
 
+test("a renewal proves no sign-in, because nobody enters the key", async () => {
+  const session = new Session();
+  await session.signInWithKey(KEY);
+  calls = [];
+  await vi.advanceTimersByTimeAsync(56 * 60_000);
+  expect(calls[0]).toEqual({ path: "/workspace/api/keys/jwt?minutes=60&signIn=false", bearer: `Bearer ${KEY}` });
+});
+
 test("a key that was revoked ends the session at the next renewal", async () => {
   const session = new Session();
   await session.signInWithKey(KEY);
@@ -122,7 +130,10 @@ test("with the key at hand further tokens are made with it, so that they may out
   calls = [];
   await session.issueToken(43_200, ["Workspace.Catalog.Read"]);
   expect(calls).toEqual([
-    { path: "/workspace/api/keys/jwt?minutes=43200&scopes=Workspace.Catalog.Read", bearer: `Bearer ${KEY}` },
+    {
+      path: "/workspace/api/keys/jwt?minutes=43200&scopes=Workspace.Catalog.Read&signIn=false",
+      bearer: `Bearer ${KEY}`,
+    },
   ]);
   expect(await session.longestExpiry()).toBe(WHO.expiresAt);
 });

@@ -2,6 +2,7 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import type { Identity } from "../src/api/keys.ts";
 import { readSignature } from "../src/api/signatures.ts";
+import { session } from "../src/session/index.ts";
 import { storeSession } from "../src/session/storage.ts";
 import {
   findRecentSignIn,
@@ -91,6 +92,22 @@ test("the session's own sign-in signs while it is recent, unless each signature 
   expect(findSessionClient(0)).toBeUndefined();
   vi.advanceTimersByTime(2_000);
   expect(findSessionClient(300)).toBeUndefined();
+});
+
+test("a renewal of the session by its stored key signs nothing", async () => {
+  vi.stubGlobal("fetch", async (path: string) => {
+    const content = path.includes("signIn=false") ? { amr: [] } : { auth_time: Date.now() / 1000, amr: ["key"] };
+    const expiresAt = new Date(Date.now() + 3_600_000).toISOString();
+    return new Response(JSON.stringify({ ...ANN, expiresAt, Token: toToken(content), ExpiresAt: expiresAt }));
+  });
+  await session.signInWithKey("oik_abcdefgh_x");
+  expect(findSessionClient(300)).toBeDefined();
+  const renewed = session.state;
+  await vi.advanceTimersByTimeAsync(56 * 60_000);
+  expect(session.state).not.toBe(renewed);
+  expect(session.state.state).toBe("in");
+  expect(findSessionClient(3600)).toBeUndefined();
+  session.signOut();
 });
 
 test("typed text waits a quarter of an hour for the same person and record", () => {

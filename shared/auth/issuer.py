@@ -13,7 +13,7 @@ from shared.auth.credential_revocation import CredentialRevoker
 from shared.auth.ports import CredentialStore, Directory, IssuedToken
 from shared.auth.principals import CredentialKind, Principal
 from shared.auth.rights import AccessRight
-from shared.auth.sign_ins import build_api_key_sign_in
+from shared.auth.sign_ins import NO_SIGN_IN, SignIn, build_api_key_sign_in
 from shared.auth.token_ids import build_token_id
 from shared.auth.tokens import Claims, TokenCodec
 from shared.errors import (
@@ -61,7 +61,14 @@ class TokenIssuer:
         self._revoker = revoker
         self._runtime = runtime
 
-    async def issue_token(self, caller: Principal, minutes: Decimal | None, scopes: Sequence[str] | None) -> NewToken:
+    async def issue_token(
+        self,
+        caller: Principal,
+        minutes: Decimal | None,
+        scopes: Sequence[str] | None,
+        *,
+        has_sign_in: bool = True,
+    ) -> NewToken:
         """Issue a new token for the caller, with an audit event.
 
         The token never has more rights than the caller's credential. It never expires later than the credential, unless
@@ -71,6 +78,7 @@ class TokenIssuer:
             caller: owner of the new token.
             minutes: lifetime, more than 0; None for the longest allowed lifetime up to 60 minutes.
             scopes: rights of the token; None for all rights of the caller.
+            has_sign_in: False for a token that proves no sign-in of a person, as for a program that stored the API key.
 
         Raises:
             WorkspaceError: INVALID naming ``minutes`` or ``scopes``; FORBIDDEN ``DELEGATED_TOKEN``; UNAUTHENTICATED if
@@ -89,9 +97,7 @@ class TokenIssuer:
             *(token_id, caller.identity, caller.member_id, team.workspace, rights, expires_at),
             binding=caller.binding,
             client_id=caller.client_id,
-            sign_in=build_api_key_sign_in(token_id, issued_at)
-            if caller.via is CredentialKind.API_KEY
-            else caller.sign_in,
+            sign_in=_build_sign_in(caller, token_id, issued_at) if has_sign_in else NO_SIGN_IN,
             personal=caller.personal,
         )
         token = await self._codec.sign(claims, issued_at)
@@ -144,6 +150,10 @@ class TokenIssuer:
     async def revoke_own_token(self, caller: Principal) -> None:
         """Revoke the token with which the caller authenticated; this requires no access right."""
         await self._revoker.revoke_token(caller, caller.credential_id, caller.member_id)
+
+
+def _build_sign_in(caller: Principal, token_id: str, issued_at: datetime) -> SignIn:
+    return build_api_key_sign_in(token_id, issued_at) if caller.via is CredentialKind.API_KEY else caller.sign_in
 
 
 def _compute_expiry(caller: Principal, minutes: Decimal | None, issued_at: datetime) -> datetime:

@@ -251,6 +251,16 @@ def test_each_token_of_an_api_key_is_a_new_sign_in(service: Service) -> None:
     assert read_sign_in(issue_token(service, issue_token(service, first))) == read_sign_in(first)
 
 
+def test_a_token_can_be_issued_without_a_sign_in(service: Service) -> None:
+    """With `signIn=false`, a token of a key or token has no sign-in, nor have the tokens that are issued with it."""
+    path, key = "/workspace/api/keys/jwt?signIn=false", service.read_api_key("viewer@t")
+    for bearer in (key, issue_token(service, key)):
+        token = str(service.create_anonymous_client(bearer).get(path).json()["Token"])
+        assert [read_sign_in(each) for each in (token, issue_token(service, token))] == [{"amr": []}] * 2
+    refused = service.create_anonymous_client(key).get("/workspace/api/keys/jwt?signIn=no")
+    assert check_failing_fields(refused) == ["signIn"]
+
+
 def test_client_credentials_have_no_sign_in(service: Service) -> None:
     """Tokens of the grant `client_credentials`, and tokens that are issued with them, contain no sign-in time."""
     key = service.read_api_key("viewer@t")

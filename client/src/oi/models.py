@@ -556,6 +556,10 @@ MessageFormat: TypeAlias = Literal["standard", "teams", "slack"]
 """Format of the request body that a webhook endpoint expects: standard, Teams or Slack."""
 
 
+MintTokenSignIn: TypeAlias = Literal["true", "false"]
+"""JSON value ``MintTokenSignIn`` in requests or replies."""
+
+
 class MintedToken(TypedDict):
     """A new access token; no other reply contains it."""
 

@@ -6,6 +6,7 @@ import {
   type IdentityAt,
   type IssuedToken,
   issueToken,
+  issueTokenWithoutSignIn,
 } from "@/api/keys.ts";
 import { ApiError } from "@/api/problem.ts";
 import { clearUsage } from "@/api/usage.ts";
@@ -131,7 +132,7 @@ export class Session {
   /** Signs in with an API key: exchanges it for a token, and renews that while the page is open. */
   async signInWithKey(key: string): Promise<void> {
     await this.#attempt(async () => {
-      const minted = await exchangeKey(key);
+      const minted = await issueToken(createClient(key), TOKEN_MINUTES);
       return { token: minted.Token, expiresAt: minted.ExpiresAt, key };
     });
   }
@@ -160,11 +161,15 @@ export class Session {
 
   /**
    * Issues a further token with the sign-in credential, if this page still has it, because a token cannot outlive its issuer.
+   * A token of the stored API key proves no sign-in, because the person entered the key earlier.
    * @param scopes the rights of the token; the default is all
    */
   async issueToken(minutes: number, scopes?: readonly Right[]): Promise<IssuedToken> {
-    const source = this.#findSource();
-    return await issueToken(source === undefined ? this.api : createClient(source), minutes, scopes);
+    if (this.#key !== undefined) {
+      return await issueTokenWithoutSignIn(createClient(this.#key), minutes, scopes);
+    }
+    const entra = this.#findEntraToken();
+    return await issueToken(entra === undefined ? this.api : createClient(entra), minutes, scopes);
   }
 
   /** Returns the latest possible end of a token from `issueToken`; null without a limit. */
@@ -173,13 +178,12 @@ export class Session {
       return (await fetchIdentity(createClient(this.#key))).expiresAt;
     }
     const end = this.#state.state === "in" ? this.#state.expiresAt.toISOString() : null;
-    return this.#findSource() === undefined ? end : null;
+    return this.#findEntraToken() === undefined ? end : null;
   }
 
-  /** Returns the credential of the session's token, if this page has it and it is still valid. */
-  #findSource(): string | undefined {
-    const entra = this.#entra && this.#entra.endsAt > Date.now() ? this.#entra.token : undefined;
-    return this.#key ?? entra;
+  /** Returns the token of Entra ID that issued the session's token, if this page has it and it is still valid. */
+  #findEntraToken(): string | undefined {
+    return this.#entra && this.#entra.endsAt > Date.now() ? this.#entra.token : undefined;
   }
 
   signOut(): void {
@@ -267,7 +271,7 @@ export class Session {
   async #renew(key: string, end: Date): Promise<void> {
     const generation = this.#generation;
     try {
-      const minted = await exchangeKey(key);
+      const minted = await issueTokenWithoutSignIn(createClient(key), TOKEN_MINUTES);
       const who = await fetchIdentityAt(createClient(minted.Token));
       if (generation === this.#generation) {
         this.#storeToken(minted.Token, minted.ExpiresAt, who);
@@ -336,10 +340,6 @@ function isSameUser(before: Identity, now: Identity): boolean {
 /** Creates a client for sign-in calls with a given credential; a rejection ends no session. */
 function createClient(credential?: string): Client {
   return new Client({ token: () => credential, workspace: () => "", refused: () => undefined });
-}
-
-function exchangeKey(key: string): Promise<IssuedToken> {
-  return issueToken(createClient(key), TOKEN_MINUTES);
 }
 
 function createExpiredError(): ApiError {

@@ -8,6 +8,7 @@ import { offerReply } from "@/session/entraTab.ts";
 import { session } from "@/session/index.ts";
 import { takeCode } from "@/session/link.ts";
 import { rememberConsent } from "@/session/pendingConsent.ts";
+import { reloadAfterSignOut } from "@/session/restoredPage.ts";
 import { App } from "@/shell/App.tsx";
 import { preloadPage } from "@/shell/preload.ts";
 import { startTheme } from "@/shell/theme.ts";
@@ -15,6 +16,7 @@ import { continueSignature } from "@/signing/entraReturn.ts";
 
 startTheme();
 rememberConsent(window.location.hash);
+reloadAfterSignOut(session);
 start();
 if (session.state.state === "starting") {
   preloadPage(window.location.hash);

@@ -15,6 +15,8 @@ const dark = window.matchMedia("(prefers-color-scheme: dark)");
 applyTheme();
 dark.addEventListener("change", applyTheme);
 window.addEventListener("storage", applyTheme);
+// The browser shows a page again from memory, with its credential, also to the next user after a sign-out.
+window.addEventListener("pageshow", ({ persisted }) => persisted && window.location.reload());
 form.addEventListener("submit", (event) => {
   event.preventDefault();
   void open(document.getElementById("credential").value.trim());

@@ -40,6 +40,9 @@ function createFetcher(token) {
   };
 }
 
+// The browser shows a page again from memory, with its credential, also to the next user after a sign-out.
+window.addEventListener("pageshow", ({ persisted }) => persisted && window.location.reload());
+
 document.getElementById("sign-in").addEventListener("submit", (event) => {
   event.preventDefault();
   const token = document.getElementById("token").value.trim();

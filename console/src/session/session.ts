@@ -186,6 +186,11 @@ export class Session {
     return this.#entra && this.#entra.endsAt > Date.now() ? this.#entra.token : undefined;
   }
 
+  /** Tells whether the tab still stores this page's session; another page of the tab can have ended or replaced it. */
+  isStored(): boolean {
+    return kept(new Date())?.token === this.#token;
+  }
+
   signOut(): void {
     this.#tries += 1;
     this.#end(undefined);

@@ -45,6 +45,14 @@ test("who agrees is asked once, and what was saved asks nobody", () => {
   expect(window.dispatchEvent(new Event("beforeunload", { cancelable: true }))).toBe(true);
 });
 
+test("a navigation before the input does not answer the question", () => {
+  navigate("#/connections/c1");
+  expect(confirmNavigation("#/policies")).toBe(true);
+  answering(false);
+  expect(confirmNavigation("#/connections/c1")).toBe(false);
+  expect(asked).toHaveBeenCalledTimes(1);
+});
+
 test("a dialog guards against links and a closed tab, but not against the program that closes it", () => {
   asked.mockReturnValue(false);
   release = blockLeaving("dialog");

@@ -51,6 +51,8 @@ function holds(...kinds: HolderKind[]): boolean {
 export function blockLeaving(kind: HolderKind = "page"): () => void {
   const holder = {};
   holders.set(holder, kind);
+  // An answer from before this input was not about it.
+  agreed = undefined;
   window.addEventListener("beforeunload", preventUnload);
   document.addEventListener("click", askAtLink, true);
   return () => {

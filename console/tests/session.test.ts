@@ -166,6 +166,20 @@ test("an answer of Entra ID leaves the address, and is refused where nobody aske
   expect(calls).toEqual([]);
 });
 
+test("a reply of Entra ID belongs to another tab if this tab stores the state of an earlier sign-in", () => {
+  const store = (state: string) =>
+    sessionStorage.setItem("workspace-console-entra", JSON.stringify({ state, hash: "#/keys" }));
+  for (const [stored, expected] of [
+    ["earlier", undefined],
+    ["2", { state: "2", hash: "#/keys" }],
+  ] as const) {
+    store(stored);
+    window.location.hash = "#code=1&state=2";
+    expect(takeEntraReply()?.pending).toEqual(expected);
+    expect(sessionStorage.length).toBe(0);
+  }
+});
+
 test("a reload that is cut short, or meets no service, keeps the session for the next one", async () => {
   await new Session().signInWithCode("code");
   vi.stubGlobal("fetch", () => Promise.reject(new TypeError("gone")));

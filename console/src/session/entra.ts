@@ -91,13 +91,18 @@ export async function buildAuthorizeAddress(pending: PendingSignIn, isNew: boole
   return `${pending.authorizeUrl}?${query}`;
 }
 
-/** Removes Entra ID's reply from the address and the history and returns it; undefined without one. */
+/**
+ * Removes Entra ID's reply from the address and the history and returns it; undefined without one.
+ *
+ * The reply has a state only if it belongs to it. A new tab starts with a copy of the storage of the tab that opened it,
+ * and so possibly with the state of an earlier sign-in that the person left.
+ */
 export function takeEntraReply(): EntraReply | undefined {
   const given = new URLSearchParams(window.location.hash.slice(1));
   if (window.location.hash.startsWith("#/") || !given.has("state") || !(given.has("code") || given.has("error"))) {
     return undefined;
   }
-  const pending = takePending();
+  const pending = takePending(given.get("state"));
   const hash = pending?.hash.startsWith("#/") ? pending.hash : "#/";
   window.history.replaceState(null, "", `${window.location.pathname}${hash}`);
   return { given, pending };
@@ -153,11 +158,12 @@ async function exchangeCode(pending: PendingSignIn, code: string): Promise<Token
   return answer;
 }
 
-function takePending(): PendingSignIn | undefined {
+/** Removes the stored state of a sign-in, and returns it if it has this value of `state`. */
+function takePending(state: string | null): PendingSignIn | undefined {
   try {
     const found = JSON.parse(sessionStorage.getItem(NAME) ?? "null") as PendingSignIn | null;
     sessionStorage.removeItem(NAME);
-    return found ?? undefined;
+    return found?.state === state ? (found ?? undefined) : undefined;
   } catch {
     return undefined;
   }

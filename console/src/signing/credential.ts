@@ -25,10 +25,14 @@ const TOKEN_MINUTES = 5;
 const SINGLE_USE_SECONDS = 60;
 
 let recent: RecentSignIn | undefined;
+let wasSignedIn = false;
 session.subscribe(() => {
-  if (session.state.state === "out") {
+  const { state } = session.state;
+  // Not while a session begins: that a tab has no session, too, is announced as "out", after the person signed in here.
+  if (wasSignedIn && state === "out") {
     recent = undefined;
   }
+  wasSignedIn = state === "in";
 });
 
 /**

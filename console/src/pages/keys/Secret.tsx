@@ -1,5 +1,5 @@
 import type { ComponentChildren } from "preact";
-import { useLayoutEffect, useRef } from "preact/hooks";
+import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import { Button } from "@/components/Button.tsx";
 import { CodeBlock } from "@/components/CodeBlock.tsx";
 import { Notice } from "@/components/Notice.tsx";
@@ -27,7 +27,14 @@ const ADVICE =
 export function Secret({ title, secret, facts, advice = ADVICE, onDone, children }: Props) {
   const box = useRef<HTMLDivElement>(null);
   useLayoutEffect(() => box.current?.focus(), []);
-  useUnsavedWarning(true, "tab");
+  const [copied, setCopied] = useState(false);
+  useUnsavedWarning(!copied);
+  // After the end of the warning, because `onDone` may go to another page.
+  useLayoutEffect(() => {
+    if (copied) {
+      onDone();
+    }
+  }, [copied]);
   return (
     <Panel title={title}>
       <div ref={box} class={css.secret} tabIndex={-1}>
@@ -45,7 +52,7 @@ export function Secret({ title, secret, facts, advice = ADVICE, onDone, children
         </dl>
         {children}
         <div>
-          <Button kind="primary" onClick={onDone}>
+          <Button kind="primary" onClick={() => setCopied(true)}>
             I have copied it
           </Button>
         </div>

@@ -162,6 +162,7 @@ test.each([2, -2])("a clock %i hours ahead of the service's neither ends a sessi
   ahead = hours * HOUR;
   const session = new Session();
   await session.signInWithKey(KEY);
+  expect(session.now().getTime()).toBe(Date.now() - ahead);
   await vi.advanceTimersByTimeAsync(54 * 60_000);
   expect([session.state.state, minted]).toEqual(["in", 1]);
   const reloaded = new Session();

@@ -1,4 +1,5 @@
 import { formatBytes, formatCount } from "@/format.ts";
+import { session } from "@/session/index.ts";
 import { CopyButton } from "./CopyButton.tsx";
 import css from "./JobCard.module.css";
 import type { JobFile } from "./jobs.ts";
@@ -34,7 +35,7 @@ export function JobFiles({ files, unit, renew }: Props) {
                   download
                   rel="noreferrer"
                   onClick={(event) => {
-                    if (new Date(file.urlExpiresAt) <= new Date()) {
+                    if (new Date(file.urlExpiresAt) <= session.now()) {
                       event.preventDefault();
                       void saveRenewed(() => renew(index));
                     }

@@ -72,6 +72,8 @@ export class Session {
   /** Number of the current session; a new sign-in of the same user after an expiry continues it. */
   #number = 0;
   #held: HeldSession | undefined;
+  /** Milliseconds by which this machine's clock is ahead of the service's, which decides when credentials end. */
+  #ahead = 0;
   /** Incremented by each sign-in and sign-out: only the newest attempt counts. */
   #tries = 0;
   readonly #listeners = new Set<() => void>();
@@ -84,6 +86,11 @@ export class Session {
 
   get state(): SessionState {
     return this.#state;
+  }
+
+  /** Returns the time by the service's clock, from which this machine's can differ by hours. */
+  now(): Date {
+    return new Date(Date.now() - this.#ahead);
   }
 
   /** Calls a listener after each change; returns the function that unsubscribes it. */
@@ -245,10 +252,9 @@ export class Session {
   }
 
   #storeToken(token: string, expiresAt: string | undefined, { who, now }: IdentityAt): void {
-    // The service's clock decides when a token ends; this machine's can be hours off.
-    const ahead = Date.now() - now.getTime();
+    this.#ahead = Date.now() - now.getTime();
     const end = new Date(expiresAt ?? who.expiresAt ?? now.getTime() + TOKEN_MINUTES * 60_000);
-    const until = new Date(end.getTime() + ahead);
+    const until = new Date(end.getTime() + this.#ahead);
     this.#token = token;
     storeSession({ token, expiresAt: end.toISOString(), until: until.toISOString() });
     this.#change({ state: "in", who, expiresAt: end, number: this.#number });

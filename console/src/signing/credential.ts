@@ -88,7 +88,8 @@ export function findSessionClient(maxAgeSeconds: number): Client | undefined {
   const token = kept(new Date())?.token;
   const seconds = readNumberClaim(token, "auth_time");
   // With 0 the session's sign-in may have signed before.
-  const usable = maxAgeSeconds > 0 && seconds !== undefined && isRecent(seconds * 1000, maxAgeSeconds);
+  const age = seconds === undefined ? Number.POSITIVE_INFINITY : session.now().getTime() / 1000 - seconds;
+  const usable = maxAgeSeconds > 0 && age < maxAgeSeconds;
   // A client of its own, because a refusal to sign must not end the session.
   return usable && token !== undefined ? createClient(token) : undefined;
 }

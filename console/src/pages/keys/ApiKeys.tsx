@@ -11,6 +11,7 @@ import { RightsList } from "@/components/rights/RightsList.tsx";
 import { Time } from "@/components/Time.tsx";
 import { useResource } from "@/components/useResource.ts";
 import { useHasRights } from "@/session/hooks.ts";
+import { session } from "@/session/index.ts";
 import { Panel } from "@/shell/Page.tsx";
 import { CreateKey } from "./CreateKey.tsx";
 import { KeyDialog } from "./KeyDialog.tsx";
@@ -27,7 +28,7 @@ const COLUMNS: readonly Column<ListedKey>[] = [
   {
     key: "state",
     title: "State",
-    value: (key) => classifyKey(key, new Date()),
+    value: (key) => classifyKey(key, session.now()),
     render: (key) => <KeyStatus of={key} />,
     width: 152,
   },

@@ -32,7 +32,7 @@ export function CreateToken() {
   const [made, setMade] = useState<IssuedToken>();
   const until = longest.data ?? null;
   useEffect(() => {
-    if (!canIssue(Number(USUAL), until, new Date())) {
+    if (!canIssue(Number(USUAL), until, session.now())) {
       // A lifetime that the reader has chosen meanwhile stays.
       setLifetime((before) => (before === USUAL ? SHORTEST : before));
     }
@@ -103,7 +103,7 @@ function checkLifetime(minutes: number | undefined, until: string | null): strin
   if (minutes === undefined) {
     return "Enter whole minutes from 1 to 43200, which is 30 days.";
   }
-  return canIssue(minutes, until, new Date())
+  return canIssue(minutes, until, session.now())
     ? undefined
     : "The token would be valid longer than your credential. Choose a shorter lifetime.";
 }

@@ -7,6 +7,7 @@ import { ErrorNotice, Notice } from "@/components/Notice.tsx";
 import { RightsList } from "@/components/rights/RightsList.tsx";
 import { Time } from "@/components/Time.tsx";
 import { showToast } from "@/components/toasts.ts";
+import { session } from "@/session/index.ts";
 import { canRevoke, classifyKey, KeyStatus, type ListedKey } from "./KeyStatus.tsx";
 import css from "./Keys.module.css";
 import { listBinding } from "./listBinding.tsx";
@@ -23,7 +24,7 @@ export function KeyDialog({ of, onClose, onRevoked }: Props) {
   const [asked, setAsked] = useState(false);
   const [busy, setBusy] = useState(false);
   const [refused, setRefused] = useState<unknown>();
-  const standing = classifyKey(of, new Date());
+  const standing = classifyKey(of, session.now());
   const works = canRevoke(standing);
   const revoke = async () => {
     setBusy(true);

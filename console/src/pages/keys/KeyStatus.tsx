@@ -1,5 +1,6 @@
 import type { ApiKey } from "@/api/keys.ts";
 import { Status, type Tone } from "@/components/Badge.tsx";
+import { session } from "@/session/index.ts";
 
 /** A key of the list. */
 export interface ListedKey extends ApiKey {
@@ -40,6 +41,6 @@ const TONES: Record<KeyState, Tone> = {
 
 /** The state of a key. */
 export function KeyStatus({ of }: { of: ListedKey }) {
-  const standing = classifyKey(of, new Date());
+  const standing = classifyKey(of, session.now());
   return <Status tone={TONES[standing]}>{standing}</Status>;
 }

@@ -4,6 +4,7 @@ import { Notice } from "@/components/Notice.tsx";
 import { Time } from "@/components/Time.tsx";
 import { formatQuantity } from "@/format.ts";
 import { useIdentity } from "@/session/hooks.ts";
+import { session } from "@/session/index.ts";
 import css from "./Keys.module.css";
 import { canIssue, countMinutesUntil, LIFETIMES } from "./lifetimes.ts";
 
@@ -19,7 +20,7 @@ interface Props {
 /** Presets with their purpose, or a number of minutes; disables lifetimes that are too long. */
 export function LifetimeChoice({ value, onChange, until, error }: Props) {
   const name = useId();
-  const now = new Date();
+  const now = session.now();
   const preset = LIFETIMES.some((each) => String(each.minutes) === value);
   const [own, setOwn] = useState(!preset);
   return (

@@ -16,7 +16,7 @@ import { continueSignature } from "@/signing/entraReturn.ts";
 
 startTheme();
 rememberConsent(window.location.hash);
-reloadAfterSignOut(session);
+window.addEventListener("pageshow", (event) => reloadAfterSignOut(session, event));
 start();
 if (session.state.state === "starting") {
   preloadPage(window.location.hash);

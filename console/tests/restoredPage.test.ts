@@ -5,7 +5,6 @@ import { Session } from "../src/session/session.ts";
 
 let reload: MockInstance<() => void>;
 const session = new Session();
-reloadAfterSignOut(session);
 
 beforeEach(() => {
   sessionStorage.clear();
@@ -21,26 +20,22 @@ afterEach(() => {
   vi.unstubAllGlobals();
 });
 
-function show(persisted: boolean): void {
-  window.dispatchEvent(Object.assign(new Event("pageshow"), { persisted }));
-}
-
 test("a restored page goes on while the tab stores its session", async () => {
   await session.signInWithToken("mine");
-  show(true);
+  reloadAfterSignOut(session, { persisted: true });
   session.signOut();
-  show(true);
+  reloadAfterSignOut(session, { persisted: true });
   expect(reload).not.toHaveBeenCalled();
 });
 
 test("a restored page is reloaded after a sign-out or another sign-in on a later page of the tab", async () => {
   await session.signInWithToken("mine");
   sessionStorage.clear();
-  show(false);
+  reloadAfterSignOut(session, { persisted: false });
   expect(reload).not.toHaveBeenCalled();
-  show(true);
+  reloadAfterSignOut(session, { persisted: true });
   expect(reload).toHaveBeenCalledTimes(1);
   await new Session().signInWithToken("another");
-  show(true);
+  reloadAfterSignOut(session, { persisted: true });
   expect(reload).toHaveBeenCalledTimes(2);
 });

@@ -7,11 +7,9 @@ import type { Session } from "./session.ts";
  * Browsers keep a page that was left in memory, with its token and API key. Without the reload, the next user of the
  * machine could continue a session after the sign-out on another page of the tab.
  */
-export function reloadAfterSignOut(session: Session): void {
-  window.addEventListener("pageshow", ({ persisted }) => {
-    if (persisted && !session.isStored()) {
-      allowLeaving();
-      window.location.reload();
-    }
-  });
+export function reloadAfterSignOut(session: Session, { persisted }: Pick<PageTransitionEvent, "persisted">): void {
+  if (persisted && !session.isStored()) {
+    allowLeaving();
+    window.location.reload();
+  }
 }

@@ -1,5 +1,5 @@
 import { useState } from "preact/hooks";
-import { createIdempotencyKey } from "@/api/idempotency.ts";
+import { createIdempotencyKey, needsNewKey } from "@/api/idempotency.ts";
 import { api } from "@/api/index.ts";
 import { type CreatedKey, createKey } from "@/api/keys.ts";
 import { ApiError } from "@/api/problem.ts";
@@ -76,7 +76,7 @@ export function CreateKey({ members, onCancel, onMade }: Props) {
       setRefused(thrown);
       setBusy(false);
       focusInvalid();
-      if (thrown instanceof ApiError && thrown.status >= 400 && thrown.status < 500) {
+      if (needsNewKey(thrown)) {
         setOnce(createIdempotencyKey());
       }
     }

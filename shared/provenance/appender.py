@@ -283,7 +283,7 @@ class Appender:
                 batch.remove(entry)
 
     async def _run_checks(self, batch: list[PendingAppend]) -> None:
-        """Call the check of each append in a batch; reject and remove the appends whose check raises an error.
+        """Call the check of each append in a batch; end and remove the appends whose check raises an error.
 
         If a check raises an error UNAVAILABLE, the attempt ends for the whole batch: raise the error.
         """
@@ -295,8 +295,20 @@ class Appender:
             except Exception as error:
                 if isinstance(error, WorkspaceError) and error.kind is Kind.UNAVAILABLE:
                     raise
-                entry.fail(error)
+                await self._end_rejected_append(entry, error)
                 batch.remove(entry)
+
+    async def _end_rejected_append(self, entry: PendingAppend, error: Exception) -> None:
+        """End an append that its check has rejected with ``error``; complete it if its append id is in the chain.
+
+        The check possibly saw the append's own record: an earlier attempt, or the same request in another process, can
+        store it after this attempt's first look-up. If an earlier attempt can still store it, the outcome is unknown.
+        """
+        stored = await self._store.find(self.chain, LookupField.APPEND_ID, [entry.append_id]) if entry.look_up else ()
+        if stored:
+            entry.succeed(stored[0], repeated=not entry.sent)
+        else:
+            _fail_all([entry], error)
 
     def _seal_records(self, batch: Sequence[PendingAppend], tip: Tip) -> list[ChainRecord]:
         """Build the records of the first appends of a batch, as many as the store accepts in one write.

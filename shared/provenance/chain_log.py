@@ -74,7 +74,8 @@ class ChainLog:
             append_id: id of the append, unique in the chain; a repeated call with the same id returns the stored
                 record. Empty for an append that is certainly new.
             check: called before each attempt; raises an error to reject the append. If another record is appended after
-                the check, the attempt fails and the check is called again.
+                the check, the attempt fails and the check is called again. Its error has no effect if the chain already
+                contains the append id.
             exclusive: appends with the same text, such as ``decision 000000000007``, are never in one batch. So the
                 ``check`` of an append can read the records of all earlier appends with this text.
 

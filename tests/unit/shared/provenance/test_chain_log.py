@@ -198,6 +198,46 @@ async def test_the_check_of_an_exclusive_append_runs_again_after_a_conflict() ->
     assert read_names(store) == ["x"]
 
 
+async def test_a_check_cannot_reject_an_append_by_its_own_late_record() -> None:
+    """An append succeeds if its check rejects it because an earlier attempt has stored its record meanwhile."""
+    store = FaultyStore(outcomes=[AppendOutcome.UNKNOWN_LATE])
+
+    async def check() -> None:
+        if store.chains.get(CHAIN):
+            raise build_invalid_field_error("it", "is decided")
+
+    appended = await append_event(build_engine(store), "mine", append_id="a", check=check)
+    assert (appended.record.append_id, appended.repeated) == ("a", False)
+    assert read_names(store) == ["mine"]
+
+
+async def test_a_check_cannot_reject_an_append_that_another_process_has_stored() -> None:
+    """An append succeeds if its check rejects it because another process has stored the same append id meanwhile."""
+    store = FaultyStore()
+    first: list[AppendResult] = []
+
+    async def check() -> None:
+        first.append(await append_event(build_engine(store), "mine", append_id="a"))
+        raise build_invalid_field_error("it", "is decided")
+
+    appended = await append_event(build_engine(store), "mine", append_id="a", check=check)
+    assert (appended.record.hash, appended.repeated) == (first[0].record.hash, True)
+    assert read_names(store) == ["mine"]
+
+
+async def test_a_rejection_after_an_unknown_outcome_is_reported_as_unknown_outcome() -> None:
+    """If a check rejects an append that an earlier attempt can still store, the outcome is reported as unknown."""
+    store = FaultyStore(outcomes=[AppendOutcome.UNKNOWN_LOST])
+
+    async def check() -> None:
+        if store.started.is_set():
+            raise build_invalid_field_error("it", "is decided")
+
+    with pytest.raises(WorkspaceError) as caught:
+        await append_event(build_engine(store), "mine", append_id="a", check=check)
+    assert caught.value.code == "PROVENANCE_OUTCOME_UNKNOWN"
+
+
 async def test_exclusive_appends_see_each_other() -> None:
     """Of two concurrent exclusive appends, the second append's check reads the record of the first append."""
     store = FaultyStore()

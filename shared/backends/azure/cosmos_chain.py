@@ -9,7 +9,6 @@ Tested with the genuine SDK against a test server; never run against Cosmos DB.
 from collections.abc import AsyncIterator, Sequence
 from contextlib import aclosing
 from dataclasses import replace
-from http import HTTPStatus
 from typing import Any, Final
 
 from azure.core.exceptions import AzureError
@@ -20,7 +19,15 @@ from shared.backends.azure import cosmos_chain_items as items
 from shared.backends.azure.cosmos_account import CosmosAccount
 from shared.backends.azure.cosmos_chain_items import HeadCounts, SegmentHead, record_from_item
 from shared.backends.azure.cosmos_queries import query_items
-from shared.backends.azure.cosmos_requests import CosmosUsage, Operation, ReadRetries, retry_read, send_batch
+from shared.backends.azure.cosmos_requests import (
+    CosmosUsage,
+    Operation,
+    ReadRetries,
+    build_unavailable_error,
+    read_sub_status,
+    retry_read,
+    send_batch,
+)
 from shared.backends.azure.cosmos_segments import (
     KNOWN_CHAINS,
     MAX_PAGE,
@@ -29,6 +36,7 @@ from shared.backends.azure.cosmos_segments import (
     Segments,
     query_from_filters,
 )
+from shared.observability import logs
 from shared.provenance.overview_ports import is_pending_amendment
 from shared.provenance.ports import ChainKey, ChainRecord, Filters, LookupField, RecordPage, Target, Tip
 from shared.runtime import Runtime
@@ -37,6 +45,7 @@ SEGMENT_BYTES: Final = 8_000_000_000
 """Maximum size in bytes of a segment's items; Cosmos DB limits a logical partition to 20 GB, including its index."""
 
 THROTTLED_SECONDS: Final = 10.0
+_LOG = logs.get_logger("provenance")
 _STORED_AS: Final = {LookupField.APPEND_ID: "c.append", LookupField.AMENDMENT_ID: "c.p.AmendmentID"}
 
 
@@ -226,9 +235,11 @@ class CosmosChainStore:
                 self._account.runtime,
             )
         except CosmosHttpResponseError as error:
-            if error.status_code == HTTPStatus.NOT_FOUND:
-                return None
-            raise
+            # A reply with a sub-status means that the container is missing, not the item.
+            if read_sub_status(error):
+                _LOG.exception("a container cannot be read", extra=logs.fields(container=chain.target))
+                raise build_unavailable_error() from error
+            return None
         return SegmentHead.from_item(item)
 
     def _cache_newest_segment(self, chain: ChainKey, segment: int) -> None:

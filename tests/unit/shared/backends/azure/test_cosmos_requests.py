@@ -263,6 +263,15 @@ async def test_rejected_reads_are_unavailable(server: CosmosServer, store: Cosmo
         await store.read(CHAIN, 0, limit=9, max_bytes=MANY)
 
 
+async def test_a_missing_container_is_no_empty_chain(server: CosmosServer, store: CosmosChainStore) -> None:
+    """If the container of a chain is deleted while the service runs, reading the tip raises UNAVAILABLE."""
+    async with CosmosClient(server.endpoint, server.key) as client:
+        await client.get_database_client(DATABASE).delete_container(CHAIN.target)
+    with pytest.raises(WorkspaceError) as caught:
+        await store.read_tip(CHAIN)
+    assert caught.value.code == "PROVENANCE_UNAVAILABLE"
+
+
 @pytest.mark.parametrize(("seed", "segment_bytes"), [(20261121, 10**9), (7, 10**9), (3, 20_000)])
 async def test_random_faults_neither_lose_nor_duplicate_records(
     server: CosmosServer, seed: int, segment_bytes: int

@@ -231,7 +231,8 @@ class ChainSection:
         is_empty = not (await self._sources.store.read_tip(chain)).sequence
         try:
             await checkpoints.create(chain)
-            current = await checkpoints.load_newest_verified(chain)
+            # `verifier-key.txt` contains only the current key, which must verify the note.
+            current = await checkpoints.load_newest_verified(chain, is_current_signature_required=True)
         except NoteError as error:
             reason = str(error)
         except WorkspaceError as error:

@@ -204,11 +204,21 @@ class Checkpoints:
             raise NoteError(f"the checkpoint covers {checkpoint.size} records, but its name states another number")
         return checkpoint
 
-    async def load_newest_verified(self, chain: ChainKey) -> CurrentCheckpoint:
+    async def load_newest_verified(
+        self, chain: ChainKey, *, is_current_signature_required: bool = False
+    ) -> CurrentCheckpoint:
         """Verify the signature of a chain's newest checkpoint and return the checkpoint.
 
+        If a retired key signed the checkpoint, the returned note also has a signature of the current key.
+
+        Args:
+            chain: chain of the checkpoint.
+            is_current_signature_required: False to return the note without this signature if the current key cannot be
+                reached.
+
         Raises:
-            WorkspaceError: NOT_FOUND ``CHECKPOINT_NOT_FOUND`` if the chain has no checkpoint.
+            WorkspaceError: NOT_FOUND ``CHECKPOINT_NOT_FOUND`` if the chain has no checkpoint; UNAVAILABLE if a store
+                or a required key does not respond.
             NoteError: if the stored checkpoint is not trusted.
         """
         stored = await self.find_newest(chain)
@@ -216,7 +226,7 @@ class Checkpoints:
             raise WorkspaceError(Kind.NOT_FOUND, "CHECKPOINT_NOT_FOUND", "This chain has no checkpoint yet.")
         checkpoint = await self.open_checkpoint(chain, stored)
         last = await self._store.read_hashes(chain, checkpoint.size - 1, limit=1)
-        note = await self.keys.add_current_signature(stored.note)
+        note = await self.keys.add_current_signature(stored.note, is_required=is_current_signature_required)
         return CurrentCheckpoint(replace(stored, note=note), checkpoint, last[0] if last else "")
 
     async def create(self, chain: ChainKey) -> StoredCheckpoint | None:

@@ -10,7 +10,7 @@ from typing import Final
 
 from cryptography.hazmat.primitives.asymmetric.utils import encode_dss_signature
 
-from shared.errors import WorkspaceError
+from shared.errors import Kind, WorkspaceError
 from shared.provenance.checkpoint_ports import CheckpointStore, NoteSigner
 from shared.provenance.cose import RootSignature, build_protected_header, build_signed_bytes
 from shared.provenance.notes import (
@@ -119,14 +119,20 @@ class NoteKeys:
                     return
         raise NoteError("the root of the checkpoint is not signed by a trusted key")
 
-    async def add_current_signature(self, note: bytes) -> bytes:
+    async def add_current_signature(self, note: bytes, *, is_required: bool = False) -> bytes:
         """Add a signature line of the current key to a note that a retired key signed, and return the note.
 
         Recipients can then verify the note with either key. The note is returned unchanged if the current key has
         signed it already, or cannot sign.
 
+        Args:
+            note: signed note.
+            is_required: True to raise an error if the current key cannot be reached, because a retry can succeed.
+
         Raises:
             NoteError: if the note is not trusted.
+            WorkspaceError: UNAVAILABLE if a signature is required and the current key cannot be reached; and as
+                :meth:`require_signer_key`.
         """
         text = verify_note(note, await self.require_signer_key(note))
         try:
@@ -135,7 +141,11 @@ class NoteKeys:
                 return note
             both = note + await self._build_signature_line(text, key)
             verify_note(both, key)
-        except (WorkspaceError, NoteError):
+        except NoteError:
+            return note
+        except WorkspaceError as error:
+            if is_required and error.kind is Kind.UNAVAILABLE:
+                raise
             return note
         return both
 

@@ -13,8 +13,10 @@ import pytest
 
 from shared.audit_bundles.bundle_file import BundleFile
 from shared.audit_bundles.chain_section import ChainSection, ChainSources
+from shared.backends.embedded.key_files import FileNoteSigner, rotate_checkpoint_key
 from shared.catalog.document import load_document
 from shared.errors import Kind, WorkspaceError
+from shared.provenance.notes import find_signer
 from shared.provenance.ports import ChainKey, Filters, Target
 from shared.settings import Settings
 from shared.wiring import Services
@@ -95,9 +97,9 @@ async def test_a_bundle_has_no_records_that_were_added_after_the_signature_of_an
     """If the first record of a chain is added while a bundle signs the chain, the bundle states that it is empty."""
     load_newest_verified = services.provenance.checkpoints.load_newest_verified
 
-    async def load_then_append(chain: ChainKey) -> Any:
+    async def load_then_append(chain: ChainKey, **options: bool) -> Any:
         try:
-            return await load_newest_verified(chain)
+            return await load_newest_verified(chain, **options)
         finally:
             await _append_event(services, "first")
 
@@ -121,6 +123,27 @@ async def test_a_bundle_has_the_records_of_a_chain_that_cannot_be_signed(
     monkeypatch.setattr(services.provenance.checkpoints, "create", refuse)
     entry = await _write_section(services, tmp_path)
     assert (entry["records"], entry["checkpoint"], entry["proof"]) == (2, "checkpoints/1.txt", None)
+
+
+async def test_a_bundle_is_retried_if_the_current_key_cannot_sign_a_checkpoint_of_a_retired_key(
+    services: Services, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """If the current key cannot be reached, no bundle gets a checkpoint that only a retired key has signed."""
+    await _append_signed_events(services)
+    rotate_checkpoint_key(tmp_path / "checkpoint-key.pem")
+
+    async def fail(_signer: FileNoteSigner, _message: bytes) -> bytes:
+        raise WorkspaceError(Kind.UNAVAILABLE, "CHECKPOINTS_UNAVAILABLE", "The key does not respond; retry later.")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(FileNoteSigner, "sign", fail)
+        with pytest.raises(WorkspaceError) as caught:
+            await _write_section(services, tmp_path)
+    assert caught.value.code == "CHECKPOINTS_UNAVAILABLE"
+    await _write_section(services, tmp_path)
+    with zipfile.ZipFile(tmp_path / "bundle.zip") as file:
+        note = file.read("checkpoints/1.txt")
+    assert find_signer(note, [await services.provenance.checkpoints.load_verifier_key()]) is not None
 
 
 HEAD_AT_2 = (

@@ -13,7 +13,7 @@ from shared.backends.azure.key_vault import Vault
 from shared.backends.azure.vault_keys import VaultNoteSigner
 from shared.backends.embedded.checkpoint_files import FileCheckpointStore
 from shared.backends.embedded.key_files import FileNoteSigner, rotate_checkpoint_key
-from shared.errors import WorkspaceError
+from shared.errors import Kind, WorkspaceError
 from shared.provenance.checkpoint_ports import NoteSigner
 from shared.provenance.checkpoints import Checkpoints
 from shared.provenance.notes import NoteError, VerifierKey, build_origin, open_checkpoint
@@ -184,6 +184,27 @@ async def test_signatures_of_a_disabled_key_are_not_trusted(ledger: Ledger) -> N
             await ChainVerifier(ledger.store, get_workspace_id, after).verify(BATCH)
         assert caught.value.code == "CHECKPOINTS_UNAVAILABLE"
         await vault.close()
+
+
+class UnavailableSigner(FileNoteSigner):
+    """Fake signer that returns its public keys but cannot sign."""
+
+    async def sign(self, message: bytes) -> bytes:
+        """Raise the error of a key that cannot be reached."""
+        raise WorkspaceError(Kind.UNAVAILABLE, "CHECKPOINTS_UNAVAILABLE", f"{len(message)} bytes cannot be signed.")
+
+
+async def test_a_required_signature_of_an_unreachable_key_is_unavailable(ledger: Ledger, tmp_path: Path) -> None:
+    """If the current key cannot be reached, its additional signature is missing, or raises an error if required."""
+    stored = await ledger.checkpoints.create(BATCH)
+    assert stored is not None
+    rotate_checkpoint_key(tmp_path / "checkpoint-key.pem")
+    signer = UnavailableSigner(tmp_path / "checkpoint-key.pem", tmp_path / "checkpoints")
+    checkpoints = open_checkpoints(ledger, signer)
+    assert (await checkpoints.load_newest_verified(BATCH)).stored.note == stored.note
+    with pytest.raises(WorkspaceError) as caught:
+        await checkpoints.load_newest_verified(BATCH, is_current_signature_required=True)
+    assert caught.value.code == "CHECKPOINTS_UNAVAILABLE"
 
 
 class RotatingSigner(FileNoteSigner):

@@ -172,13 +172,13 @@ def chain_key_from_item(target: Target, item: Mapping[str, Any]) -> ChainKey | N
 
 def compute_bytes_in_batch(canonical: bytes) -> int:
     """Return the maximum number of bytes that a record with this canonical JSON takes in a transactional batch."""
-    return min(_measure_escaped_size(canonical), _measure_base64_size(canonical)) + _RECORD_OVERHEAD
+    return _measure_content_size(canonical) + _RECORD_OVERHEAD
 
 
 def estimate_stored_bytes(record: ChainRecord) -> int:
     """Estimate the number of bytes that a record takes in its partition, without the index."""
     fields = sum(len(name) + len(hash_filter_value_if_long(value)) for name, value in record.projection.items())
-    return min(_measure_escaped_size(record.canonical), _measure_base64_size(record.canonical)) + fields + _FRAME_BYTES
+    return _measure_content_size(record.canonical) + fields + _FRAME_BYTES
 
 
 def record_to_item(key: str, record: ChainRecord) -> dict[str, Any]:
@@ -187,8 +187,7 @@ def record_to_item(key: str, record: ChainRecord) -> dict[str, Any]:
     The canonical JSON is stored as text, because Cosmos DB would store its numbers as doubles. If the escaped text is
     too long for an item, the JSON is stored as base64.
     """
-    escaped = _measure_escaped_size(record.canonical)
-    if escaped <= _MAX_TEXT_BYTES or escaped <= _measure_base64_size(record.canonical):
+    if _is_stored_as_text(record.canonical):
         content = {"text": record.canonical.decode()}
     else:
         content = {"base64": base64.b64encode(record.canonical).decode()}
@@ -256,6 +255,16 @@ def _replace_digests_by_texts(fields: dict[str, str], canonical: bytes) -> dict[
 
 def _to_int_or_zero(value: object) -> int:
     return int(value) if isinstance(value, int | float | str) and str(value).isdecimal() else 0
+
+
+def _is_stored_as_text(canonical: bytes) -> bool:
+    escaped = _measure_escaped_size(canonical)
+    return escaped <= _MAX_TEXT_BYTES or escaped <= _measure_base64_size(canonical)
+
+
+def _measure_content_size(canonical: bytes) -> int:
+    """Return the size in bytes of canonical JSON in its item: as escaped text or as base64."""
+    return _measure_escaped_size(canonical) if _is_stored_as_text(canonical) else _measure_base64_size(canonical)
 
 
 def _measure_escaped_size(canonical: bytes) -> int:

@@ -1,5 +1,6 @@
 """Tests of the Cosmos DB items of audit chains, and of their limits."""
 
+import asyncio
 import json
 from typing import Any
 
@@ -17,23 +18,30 @@ from shared.backends.azure.cosmos_chain_items import (
     MAX_BATCH_WEIGHT,
     compute_bytes_in_batch,
     compute_partition_key,
+    estimate_stored_bytes,
     record_from_item,
     record_to_item,
 )
 from shared.backends.azure.cosmos_containers import CHAINS, create_containers
 from shared.errors import WorkspaceError
+from shared.provenance.chain_log import EventLog
 from shared.provenance.ports import ChainKey, ChainRecord, Filters, LookupField, Target, Tip
 from shared.provenance.records import MAX_RECORD_BYTES, build_event_draft, seal_record
 from tests.unit.shared.backends.azure.cosmos_stores import (
     CHAIN,
     DATABASE,
+    EVENT,
     MANY,
     build_batch,
     create_database,
+    open_logs,
     open_stores,
+    read_sequences,
 )
 
 REQUEST_BYTES = 2 * 1024 * 1024
+LONGEST_IDS = 500
+"""Bytes of the longest ids in an operation, which the estimate of the stored size does not contain."""
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), min_size=1)
 
 
@@ -55,11 +63,30 @@ def test_a_record_is_restored_from_its_item(entity: str, description: str, times
     assert _measure_create_operation(record) <= compute_bytes_in_batch(record.canonical)
 
 
-@pytest.mark.parametrize("letter", ["a", '"', "\\", "\u0001", "ü", "\U0001f600", "\x7f"])
+LETTERS = ["a", '"', "\\", "\u0001", "ü", "\U0001f600", "\x7f"]
+
+
+def _repeat_letter(letter: str, size: int) -> str:
+    """Return a text of ``letter`` that takes up to ``size`` bytes in JSON."""
+    return letter * (size // (len(json.dumps(letter, ensure_ascii=False).encode()) - 2))
+
+
+@pytest.mark.parametrize("letter", LETTERS)
+@pytest.mark.parametrize("size", [300_000, 600_000, 740_000, 760_000, 1_000_000])
+def test_the_size_of_an_operation_is_not_underestimated(letter: str, size: int) -> None:
+    """A large record takes no more bytes than calculated, whether it is stored as text or as base64."""
+    for record in (
+        _build_record(Description=_repeat_letter(letter, size)),
+        _build_record(AfterState={"values": [letter] * (size // 10)}),
+    ):
+        assert _measure_create_operation(record) <= compute_bytes_in_batch(record.canonical)
+        assert _measure_create_operation(record) <= estimate_stored_bytes(record) + LONGEST_IDS
+
+
+@pytest.mark.parametrize("letter", LETTERS)
 def test_the_largest_record_fits_into_a_batch(letter: str) -> None:
     """The largest possible record fits into a batch, whatever its content is."""
-    room = MAX_RECORD_BYTES - 700
-    record = _build_record(Description=letter * (room // (len(json.dumps(letter, ensure_ascii=False).encode()) - 2)))
+    record = _build_record(Description=_repeat_letter(letter, MAX_RECORD_BYTES - 700))
     assert len(record.canonical) > MAX_RECORD_BYTES - 1_000
     assert _measure_create_operation(record) <= compute_bytes_in_batch(record.canonical) <= MAX_BATCH_WEIGHT
     assert len(json.dumps(record_to_item("p", record), ensure_ascii=False).encode()) < REQUEST_BYTES - 1_000
@@ -115,6 +142,20 @@ async def test_the_largest_batches_are_accepted() -> None:
             )
             assert store.usage.requests > 0
             assert store.usage.request_units > 0
+
+
+# aiohttp warns of bodies above 1 MiB.
+@pytest.mark.filterwarnings("ignore:Sending a large body directly:ResourceWarning")
+async def test_large_concurrent_appends_are_stored() -> None:
+    """Concurrent appends are all stored, also if their records are too large for one batch together."""
+    large = EVENT | {"Description": '"' * 300_000}
+    async with CosmosServer() as server:
+        await create_database(server)
+        async with open_stores(server) as (store,):
+            log = EventLog(open_logs([store])[0])
+            events = [EVENT, large, large, EVENT]
+            await asyncio.gather(*(log.append_to_chain(CHAIN, "u", event) for event in events))
+            assert await read_sequences(store) == [1, 2, 3, 4]
 
 
 REFUSED = [

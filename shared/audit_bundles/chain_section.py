@@ -60,7 +60,10 @@ class ChainReceipts:
         self._runtime = runtime
 
     async def write(self, file: BundleFile, folder: str, sequences: Sequence[int], size: int) -> None:
-        """Write one receipt file for each record, or none if the stored hashes do not give the signed Merkle root.
+        """Write one receipt file for each record.
+
+        Write none if the stored signature over the Merkle root is not trusted, or the stored hashes do not give the
+        signed root.
 
         Args:
             file: zip file of the bundle.
@@ -68,8 +71,8 @@ class ChainReceipts:
             sequences: sequence numbers of the records, ascending.
             size: number of records that the chain's newest checkpoint covers; it covers all these records.
         """
-        root = await self._roots.load(self._chain, size)
-        if not await self._proofs_match_root(sequences, root):
+        root = await self._load_root_if_trusted(size)
+        if root is None or not await self._proofs_match_root(sequences, root):
             _LOG.warning("a chain of a bundle gets no receipts", extra=logs.fields(target=self._chain.target))
             return
         proofs = self._open_inclusion_proofs(size)
@@ -78,6 +81,14 @@ class ChainReceipts:
             proof = await proofs.prove(sequence)
             content = root.signature.encode_inclusion_receipt(size, proof.leaf_index, proof.hashes)
             await file.write_entry(f"{folder}{format_record_id(sequence)}.cbor", content)
+
+    async def _load_root_if_trusted(self, size: int) -> SignedRoot | None:
+        try:
+            return await self._roots.load(self._chain, size)
+        except WorkspaceError as error:
+            if error.kind is not Kind.CONFLICT:
+                raise
+            return None
 
     async def _proofs_match_root(self, sequences: Sequence[int], root: SignedRoot) -> bool:
         checkpoint = root.checkpoint
@@ -228,27 +239,40 @@ class ChainSection:
         empty, the bundle contains no records and no checkpoint of the chain.
         """
         checkpoints, chain = self._sources.checkpoints, self._chain
-        is_empty = not (await self._sources.store.read_tip(chain)).sequence
+        before = (await self._sources.store.read_tip(chain)).sequence
+        reason = await self._create_checkpoint_or_describe_refusal()
         try:
-            await checkpoints.create(chain)
-            # `verifier-key.txt` contains only the current key, which must verify the note.
-            current = await checkpoints.load_newest_verified(chain, is_current_signature_required=True)
+            current = await checkpoints.load_newest_verified(chain)
         except NoteError as error:
-            reason = str(error)
+            reason = reason or str(error)
         except WorkspaceError as error:
             if error.kind not in {Kind.CONFLICT, Kind.NOT_FOUND}:
                 raise
-            if is_empty and error.kind is Kind.NOT_FOUND:
+            if not before and not reason and error.kind is Kind.NOT_FOUND:
                 # A first record that was written meanwhile has no checkpoint, so the bundle does not contain it.
                 return _SignedState(0, None, 0)
-            reason = error.detail
+            reason = reason or error.detail
         else:
-            return _SignedState(current.checkpoint.size, current.stored.note, current.checkpoint.size)
+            # The checkpoint can be valid although its signature for receipts is not.
+            if not reason or current.checkpoint.size >= before:
+                return _SignedState(current.checkpoint.size, current.stored.note, current.checkpoint.size)
         tip = await self._sources.store.read_tip(chain)
         newest = await checkpoints.find_newest(chain)
         if tip.sequence:
             _LOG.warning("a chain of a bundle was not signed", extra=logs.fields(target=chain.target, cause=reason))
         return _SignedState(tip.sequence, None if newest is None else newest.note, 0)
+
+    async def _create_checkpoint_or_describe_refusal(self) -> str:
+        """Create a checkpoint if the chain has grown; return the reason if it is refused, else an empty string."""
+        try:
+            await self._sources.checkpoints.create(self._chain)
+        except NoteError as error:
+            return str(error)
+        except WorkspaceError as error:
+            if error.kind is not Kind.CONFLICT:
+                raise
+            return error.detail
+        return ""
 
     async def _stream_records_as_json(self, state: _SignedState) -> AsyncIterator[bytes]:
         """Yield the parts of a JSON array of the matching records, oldest first; remember their sequence numbers."""

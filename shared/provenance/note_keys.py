@@ -5,7 +5,8 @@ This module also contains the COSE signatures over the Merkle roots of checkpoin
 This module is separate from ``notes``, which the offline verifier imports without the rest of the service.
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from typing import Final
 
 from cryptography.hazmat.primitives.asymmetric.utils import encode_dss_signature
@@ -80,11 +81,13 @@ class NoteKeys:
         The note is verified before it is returned, because an invalid note could never be removed from the store.
 
         Raises:
-            NoteError: if the key was replaced during signing.
-            WorkspaceError: as the methods of :class:`NoteSigner`.
+            WorkspaceError: UNAVAILABLE ``CHECKPOINTS_UNAVAILABLE`` if the key was replaced during signing; otherwise as
+                the methods of :class:`NoteSigner`.
         """
         note = f"{text}\n".encode() + await self._build_signature_line(text, await self.load_current_key())
-        verify_note(note, await self.load_current_key())
+        key = await self.load_current_key()
+        with _report_replaced_key():
+            verify_note(note, key)
         return note
 
     async def sign_root(self, checkpoint: CheckpointContent, issuer: str) -> RootSignature:
@@ -95,13 +98,14 @@ class NoteKeys:
             issuer: base URL of the service, which the signature contains.
 
         Raises:
-            NoteError: if the key was replaced during signing.
-            WorkspaceError: as the methods of :class:`NoteSigner`.
+            WorkspaceError: UNAVAILABLE ``CHECKPOINTS_UNAVAILABLE`` if the key was replaced during signing; otherwise as
+                the methods of :class:`NoteSigner`.
         """
         key = await self.load_current_key()
         protected = build_protected_header(key.key_id, issuer, checkpoint.origin)
         made = RootSignature(protected, await self._signer.sign(build_signed_bytes(protected, checkpoint.root)))
-        made.verify(checkpoint.root, key)
+        with _report_replaced_key():
+            made.verify(checkpoint.root, key)
         return made
 
     async def verify_root(self, signature: RootSignature, checkpoint: CheckpointContent) -> None:
@@ -153,6 +157,16 @@ class NoteKeys:
         raw = await self._signer.sign(text.encode())
         parts = int.from_bytes(raw[:_COORDINATE]), int.from_bytes(raw[_COORDINATE:])
         return format_signature_line(key, encode_dss_signature(*parts))
+
+
+@contextmanager
+def _report_replaced_key() -> Iterator[None]:
+    """Convert the error of a new signature that does not match its key into UNAVAILABLE, because a retry succeeds."""
+    try:
+        yield
+    except NoteError as error:
+        detail = "The key that signs checkpoints was replaced during signing; try again."
+        raise WorkspaceError(Kind.UNAVAILABLE, "CHECKPOINTS_UNAVAILABLE", detail) from error
 
 
 _SUFFIX: Final = ".cose"

@@ -125,25 +125,38 @@ async def test_a_bundle_has_the_records_of_a_chain_that_cannot_be_signed(
     assert (entry["records"], entry["checkpoint"], entry["proof"]) == (2, "checkpoints/1.txt", None)
 
 
-async def test_a_bundle_is_retried_if_the_current_key_cannot_sign_a_checkpoint_of_a_retired_key(
+@pytest.mark.parametrize("entity", ["", "entity 3"])
+async def test_a_bundle_has_the_proofs_of_a_chain_whose_signature_for_receipts_is_damaged(
+    services: Services, tmp_path: Path, entity: str
+) -> None:
+    """If the signature for receipts is damaged, a bundle has the proofs of the chain, but no receipts."""
+    await _append_signed_events(services)
+    (signature,) = (tmp_path / "checkpoints").rglob("*.cose")
+    signature.chmod(0o600)
+    signature.write_bytes(signature.read_bytes()[:-1])
+    entry = await _write_section(services, tmp_path, entity, with_receipts=True)
+    assert (entry["records"], entry["complete"]) == ((1, False) if entity else (4, True))
+    assert (entry["checkpoint"], entry["proof"]) == ("checkpoints/1.txt", "proofs/1.json")
+    assert not [file for file in _list_files(tmp_path) if file.startswith("receipts/")]
+
+
+async def test_a_bundle_is_retried_if_the_key_is_replaced_during_signing(
     services: Services, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """If the current key cannot be reached, no bundle gets a checkpoint that only a retired key has signed."""
-    await _append_signed_events(services)
-    rotate_checkpoint_key(tmp_path / "checkpoint-key.pem")
+    """If the signing key is replaced while a chain is signed, the bundle is not completed without a checkpoint."""
+    await _append_event(services, "first")
+    sign = FileNoteSigner.sign
 
-    async def fail(_signer: FileNoteSigner, _message: bytes) -> bytes:
-        raise WorkspaceError(Kind.UNAVAILABLE, "CHECKPOINTS_UNAVAILABLE", "The key does not respond; retry later.")
+    async def replace_key_and_sign(signer: FileNoteSigner, message: bytes) -> bytes:
+        rotate_checkpoint_key(tmp_path / "checkpoint-key.pem")
+        return await sign(signer, message)
 
     with monkeypatch.context() as patch:
-        patch.setattr(FileNoteSigner, "sign", fail)
+        patch.setattr(FileNoteSigner, "sign", replace_key_and_sign)
         with pytest.raises(WorkspaceError) as caught:
             await _write_section(services, tmp_path)
-    assert caught.value.code == "CHECKPOINTS_UNAVAILABLE"
-    await _write_section(services, tmp_path)
-    with zipfile.ZipFile(tmp_path / "bundle.zip") as file:
-        note = file.read("checkpoints/1.txt")
-    assert find_signer(note, [await services.provenance.checkpoints.load_verifier_key()]) is not None
+    assert caught.value.kind is Kind.UNAVAILABLE
+    assert (await _write_section(services, tmp_path))["proof"] == "proofs/1.json"
 
 
 HEAD_AT_2 = (

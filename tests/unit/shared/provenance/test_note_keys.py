@@ -219,10 +219,30 @@ class RotatingSigner(FileNoteSigner):
 async def test_a_note_with_an_invalid_signature_is_not_stored(ledger: Ledger, tmp_path: Path) -> None:
     """A new checkpoint whose signature does not match its key is not stored, because it could not be replaced."""
     turning = open_checkpoints(ledger, RotatingSigner(tmp_path / "checkpoint-key.pem", tmp_path / "checkpoints"))
-    with pytest.raises(NoteError):
+    with pytest.raises(WorkspaceError) as caught:
         await turning.create(BATCH)
+    assert (caught.value.kind, caught.value.code) == (Kind.UNAVAILABLE, "CHECKPOINTS_UNAVAILABLE")
     assert await ledger.checkpoints.find_newest(BATCH) is None
     assert await ledger.checkpoints.create(BATCH) is not None
+
+
+def _list_signatures_for_receipts(folder: Path) -> list[Path]:
+    return list(folder.rglob("*.cose"))
+
+
+async def test_a_signature_for_receipts_of_a_replaced_key_is_not_stored(ledger: Ledger, tmp_path: Path) -> None:
+    """If the key is replaced while a Merkle root is signed, nothing is stored, and a retry succeeds."""
+    stored = await ledger.checkpoints.create(BATCH)
+    assert stored is not None
+    checkpoint = await ledger.checkpoints.open_checkpoint(BATCH, stored)
+    (signature,) = _list_signatures_for_receipts(tmp_path)
+    signature.unlink()
+    turning = open_checkpoints(ledger, RotatingSigner(tmp_path / "checkpoint-key.pem", tmp_path / "checkpoints"))
+    with pytest.raises(WorkspaceError) as caught:
+        await turning.signatures.load_or_create(stored.name, checkpoint)
+    assert (caught.value.kind, caught.value.code) == (Kind.UNAVAILABLE, "CHECKPOINTS_UNAVAILABLE")
+    assert not _list_signatures_for_receipts(tmp_path)
+    await ledger.checkpoints.signatures.load_or_create(stored.name, checkpoint)
 
 
 async def test_a_command_replaces_the_checkpoint_key(

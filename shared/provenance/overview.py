@@ -140,7 +140,9 @@ class AuditOverview:
                 await self._index.add_missing_chain_counts(chain)
             counted |= new
         after: PendingPlace | None = None
-        while entries := await self._index.list_pending_amendments(after, MAX_LIMIT, MAX_BODY_BYTES):
+        while entries := await self._index.list_pending_amendments(
+            after, MAX_LIMIT, MAX_BODY_BYTES, with_records=False
+        ):
             await self._drop_decided_entries(entries)
             after = entries[-1].place
         return len(counted)

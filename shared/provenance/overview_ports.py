@@ -74,7 +74,7 @@ class PendingEntry:
 
     Attributes:
         place: position of the amendment in the list.
-        record: the amendment as it is stored; None if the store does not contain it.
+        record: the amendment as it is stored; None if the store does not contain it, or if it was not read.
         token: opaque token of the store, for :meth:`ChainOverview.remove_pending_entries`.
     """
 
@@ -131,7 +131,7 @@ class ChainOverview(Protocol):
         ...
 
     async def list_pending_amendments(
-        self, after: PendingPlace | None, limit: int, max_bytes: int
+        self, after: PendingPlace | None, limit: int, max_bytes: int, *, with_records: bool = True
     ) -> Sequence[PendingEntry]:
         """Return entries of the index of pending amendments, oldest first.
 
@@ -141,6 +141,7 @@ class ChainOverview(Protocol):
             after: return only entries after this position; None to begin with the oldest.
             limit: maximum number of entries.
             max_bytes: maximum total size of the amendments; the first entry is returned at any size.
+            with_records: False to return the entries without their amendments, which are then not read.
         """
         ...
 

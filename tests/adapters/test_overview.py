@@ -212,6 +212,18 @@ async def test_a_page_of_pending_amendments_has_a_maximum_size(adapter: OpenedOv
     assert entry.place.sequence == 1
 
 
+async def test_entries_are_listed_without_their_amendments(adapter: OpenedOverview) -> None:
+    """Without records, a page has the same entries but no amendments, and these entries can be removed."""
+    await append_records(adapter.store, AMENDMENTS, build_amendment(), build_amendment(), second=1)
+    await append_records(adapter.store, OTHER, build_amendment(), second=2)
+    entries = await adapter.overview.list_pending_amendments(None, 2, 1, with_records=False)
+    assert [(entry.place.sequence, entry.record) for entry in entries] == [(1, None), (2, None)]
+    (last,) = await adapter.overview.list_pending_amendments(entries[-1].place, 2, 1, with_records=False)
+    assert (last.place.chain, last.record) == (OTHER, None)
+    await adapter.overview.remove_pending_entries([last])
+    assert await list_pending_entries(adapter) == [("line 1/ü", 1), ("line 1/ü", 2)]
+
+
 async def test_chains_stored_by_an_earlier_version_are_counted(adapter: OpenedOverview) -> None:
     """The records of a chain that an earlier version stored without counts are counted once."""
     await append_records(adapter.store, AMENDMENTS, build_amendment(), build_amendment(), build_amendment(), second=1)

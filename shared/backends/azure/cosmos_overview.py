@@ -107,7 +107,7 @@ class CosmosChainOverview:
         await self._add_missing_counts(chain, uncounted, first_at, pending)
 
     async def list_pending_amendments(
-        self, after: PendingPlace | None, limit: int, max_bytes: int
+        self, after: PendingPlace | None, limit: int, max_bytes: int, *, with_records: bool = True
     ) -> Sequence[PendingEntry]:
         minimum = ("", "", 0) if after is None else _to_sort_key(after)
         entries: dict[PendingPlace, PendingEntry] = {}
@@ -127,8 +127,8 @@ class CosmosChainOverview:
         await self._query_items_until(
             Target.DOMAIN_AMENDMENTS, _PENDING, {"@from": minimum[0]}, add_entries_until_enough
         )
-        places = sorted(entries, key=_to_sort_key)[:limit]
-        return await self._read_records_of_entries([entries[place] for place in places], max_bytes)
+        page = [entries[place] for place in sorted(entries, key=_to_sort_key)[:limit]]
+        return await self._read_records_of_entries(page, max_bytes) if with_records else page
 
     async def remove_pending_entries(self, entries: Sequence[PendingEntry]) -> None:
         removed: dict[tuple[ChainKey, str], int] = {}

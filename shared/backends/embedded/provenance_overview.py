@@ -144,10 +144,11 @@ class SqliteChainOverview:
             pass
 
     async def list_pending_amendments(
-        self, after: PendingPlace | None, limit: int, max_bytes: int
+        self, after: PendingPlace | None, limit: int, max_bytes: int, *, with_records: bool = True
     ) -> Sequence[PendingEntry]:
         def select_entries(connection: sqlite3.Connection) -> list[PendingEntry]:
-            return _select_pending_entries(connection, after, limit, max_bytes)
+            entries = _select_pending_entries(connection, after, limit)
+            return _read_records_of_entries(connection, entries, max_bytes) if with_records else entries
 
         return await self._run_read(select_entries)
 
@@ -242,27 +243,35 @@ def _count_next_amendments_and_check_end(connection: sqlite3.Connection, chain: 
 
 
 def _select_pending_entries(
-    connection: sqlite3.Connection, after: PendingPlace | None, limit: int, max_bytes: int
+    connection: sqlite3.Connection, after: PendingPlace | None, limit: int
 ) -> list[PendingEntry]:
     place = (
         ("", 0, 0) if after is None else (after.timestamp, find_chain_number(connection, after.chain), after.sequence)
     )
     sql = (
-        "SELECT entry.timestamp, entry.chain, entry.sequence, scope FROM pending_amendments AS entry "
+        "SELECT entry.timestamp, scope, entry.sequence FROM pending_amendments AS entry "
         "CROSS JOIN chains ON chains.chain = entry.chain "
         "WHERE (entry.timestamp, entry.chain, entry.sequence) > (?, ?, ?) "
         "ORDER BY entry.timestamp, entry.chain, entry.sequence LIMIT ?"
     )
-    record = f"SELECT {RECORD_COLUMNS} FROM records WHERE chain = ? AND sequence = ?"  # noqa: S608  names
+    return [PendingEntry(PendingPlace(*row), None) for row in connection.execute(sql, (*place, limit))]
+
+
+def _read_records_of_entries(
+    connection: sqlite3.Connection, entries: Sequence[PendingEntry], max_bytes: int
+) -> list[PendingEntry]:
+    """Return the first entries with their amendments, whose total size is at most ``max_bytes``; at least one."""
+    sql = f"SELECT {RECORD_COLUMNS} FROM records WHERE chain = ? AND sequence = ?"  # noqa: S608  names
     found: list[PendingEntry] = []
     size = 0
-    for timestamp, number, sequence, scope in connection.execute(sql, (*place, limit)).fetchall():
-        row = connection.execute(record, (number, sequence)).fetchone()
-        entry = PendingEntry(PendingPlace(timestamp, scope, sequence), None if row is None else record_from_row(row))
-        size += len(entry.record.canonical) if entry.record else 0
+    for entry in entries:
+        number = find_chain_number(connection, entry.place.chain)
+        row = connection.execute(sql, (number, entry.place.sequence)).fetchone()
+        record = None if row is None else record_from_row(row)
+        size += len(record.canonical) if record else 0
         if found and size > max_bytes:
             break
-        found.append(entry)
+        found.append(PendingEntry(entry.place, record))
     return found
 
 

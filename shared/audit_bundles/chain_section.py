@@ -242,7 +242,8 @@ class ChainSection:
         before = (await self._sources.store.read_tip(chain)).sequence
         reason = await self._create_checkpoint_or_describe_refusal()
         try:
-            current = await checkpoints.load_newest_verified(chain)
+            # `verifier-key.txt` contains only the current key, which must verify the note.
+            current = await checkpoints.load_newest_verified(chain, is_current_signature_required=True)
         except NoteError as error:
             reason = reason or str(error)
         except WorkspaceError as error:

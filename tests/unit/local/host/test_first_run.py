@@ -58,7 +58,7 @@ class Engine:
 class Catalog:
     """Fake catalog with the queries of a workspace document."""
 
-    async def current(self) -> Any:
+    async def get_current_catalog(self) -> Any:
         """Return the catalog."""
         queries = load_document(TEXT, "w.yaml").warm_queries
         return SimpleNamespace(queries={query.lookup: SimpleNamespace(value=query) for query in queries})

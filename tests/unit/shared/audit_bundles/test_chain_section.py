@@ -125,6 +125,27 @@ async def test_a_bundle_has_the_records_of_a_chain_that_cannot_be_signed(
     assert (entry["records"], entry["checkpoint"], entry["proof"]) == (2, "checkpoints/1.txt", None)
 
 
+async def test_a_bundle_is_retried_if_the_current_key_cannot_sign_a_checkpoint_of_a_retired_key(
+    services: Services, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """If the current key cannot be reached, no bundle gets a checkpoint that only a retired key has signed."""
+    await _append_signed_events(services)
+    rotate_checkpoint_key(tmp_path / "checkpoint-key.pem")
+
+    async def fail(_signer: FileNoteSigner, _message: bytes) -> bytes:
+        raise WorkspaceError(Kind.UNAVAILABLE, "CHECKPOINTS_UNAVAILABLE", "The key does not respond; retry later.")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(FileNoteSigner, "sign", fail)
+        with pytest.raises(WorkspaceError) as caught:
+            await _write_section(services, tmp_path)
+    assert caught.value.code == "CHECKPOINTS_UNAVAILABLE"
+    await _write_section(services, tmp_path)
+    with zipfile.ZipFile(tmp_path / "bundle.zip") as file:
+        note = file.read("checkpoints/1.txt")
+    assert find_signer(note, [await services.provenance.checkpoints.load_verifier_key()]) is not None
+
+
 @pytest.mark.parametrize("entity", ["", "entity 3"])
 async def test_a_bundle_has_the_proofs_of_a_chain_whose_signature_for_receipts_is_damaged(
     services: Services, tmp_path: Path, entity: str

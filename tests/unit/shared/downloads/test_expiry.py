@@ -29,7 +29,7 @@ class Stores:
         """Return the ids of expired jobs."""
         return [job.id for job in self.jobs.values() if job.expires_at <= at]
 
-    async def get(self, job_id: str) -> Job | None:
+    async def find_job(self, job_id: str) -> Job | None:
         """Return a job."""
         return self.jobs.get(job_id)
 

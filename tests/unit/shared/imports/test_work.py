@@ -461,7 +461,7 @@ async def test_a_partly_archived_step_is_completed_after_a_cancellation(
 
     await import_environment.store_import(build_file(200))
     with monkeypatch.context() as patch:
-        patch.setattr(import_environment.cold, "create", create_first_hour)
+        patch.setattr(import_environment.cold, "create_if_missing", create_first_hour)
         with pytest.raises(WorkspaceError):
             await import_environment.work.run_steps("a1")
     await import_environment.cancel()

@@ -68,7 +68,7 @@ class Trail(AccessAudit):
         """Return a team without members."""
         return Team("plant-a", {}, audited=self.audited, cutoffs={})
 
-    async def record(self, *args: Any, **members: Any) -> Mapping[str, Any] | None:
+    async def record_event(self, *args: Any, **members: Any) -> Mapping[str, Any] | None:
         """Record an audit event."""
         if self.is_failing:
             raise WorkspaceError(Kind.UNAVAILABLE, "X", "x")

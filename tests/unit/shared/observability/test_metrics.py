@@ -15,7 +15,7 @@ from tests.collector import Collector, read_attributes, run_collector
 TRACES, METRICS = "/v1/traces", "/v1/metrics"
 ROOT = Path(__file__).parents[4]
 PROGRAM = """
-from shared.errors import invalid
+from shared.errors import build_invalid_field_error
 from shared.observability.exporters import Signal, is_signal_enabled
 from shared.observability.metrics import INSTRUMENTS, add_to_level_metric, count, record_histogram_value
 from shared.observability.tracing import open_batch_span, open_call_span, find_current_span_context, open_span

@@ -28,7 +28,7 @@ class Columns:
     def enlarge_cache(self, queries: int) -> None:
         """Do nothing, because this fake needs no reservation."""
 
-    async def resolve(self, query: WarmQuery) -> tuple[()]:
+    async def resolve_columns(self, query: WarmQuery) -> tuple[()]:
         """Return no columns, or raise the error that the test has set for the query."""
         self.time.advance(1)
         self.resolved.append(query.lookup)

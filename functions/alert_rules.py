@@ -35,7 +35,7 @@ from shared.catalog.snapshot import CatalogEntry
 from shared.errors import FieldError, ValidationErrors
 from shared.http.messages import Reply, build_json_reply
 from shared.http.operations import Call, Group, ServerManagedProperties, StrictBody
-from shared.http.unknown_names import map_accepted_names
+from shared.http.unknown_names import map_accepted_names_to_documented_names
 from shared.timestamps import format_rfc3339
 from shared.wiring import services
 
@@ -121,7 +121,8 @@ async def _list_query_errors(
     right=AccessRight.ALERT_MANAGE,
     body=AlertRuleBody,
     server_set=ServerManagedProperties(
-        frozenset(replies.AlertRuleDefinition.__annotations__) - map_accepted_names(AlertRuleBody).keys(),
+        frozenset(replies.AlertRuleDefinition.__annotations__)
+        - map_accepted_names_to_documented_names(AlertRuleBody).keys(),
         _read_current_rule,
         volatile=_LIVE,
     ),

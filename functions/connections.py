@@ -31,7 +31,7 @@ from shared.catalog.signal_models import MAX_SIGNALS
 from shared.errors import ValidationErrors
 from shared.http.messages import Reply
 from shared.http.operations import Call, Group, ServerManagedProperties, StrictBody
-from shared.http.unknown_names import map_accepted_names
+from shared.http.unknown_names import map_accepted_names_to_documented_names
 from shared.telemetry.connection_status import describe_statistics
 from shared.telemetry.ports import ConnectionState
 from shared.validation.names import Name
@@ -121,7 +121,8 @@ async def _check_connection(call: Call[Any, ConnectionBody], faults: ValidationE
     right=AccessRight.CATALOG_MANAGE,
     body=ConnectionBody,
     server_set=ServerManagedProperties(
-        frozenset(replies.ConnectionDefinition.__annotations__) - map_accepted_names(ConnectionBody).keys(),
+        frozenset(replies.ConnectionDefinition.__annotations__)
+        - map_accepted_names_to_documented_names(ConnectionBody).keys(),
         _read_current_connection,
         volatile=LIVE_MEMBERS,
     ),

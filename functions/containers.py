@@ -38,7 +38,7 @@ from shared.data_stores.tables import build_database_not_found_error
 from shared.errors import ValidationErrors
 from shared.http.messages import Reply, build_json_reply
 from shared.http.operations import Call, Group, ServerManagedProperties, StrictBody
-from shared.http.unknown_names import map_accepted_names
+from shared.http.unknown_names import map_accepted_names_to_documented_names
 from shared.wiring import services
 
 GROUP = Group("containers")
@@ -145,7 +145,8 @@ async def _check_container_record(call: Call[Any, ContainerRecordBody], faults: 
     right=AccessRight.DATA_STORE_MANAGE,
     body=ContainerRecordBody,
     server_set=ServerManagedProperties(
-        frozenset(replies.ContainerRecord.__annotations__) - map_accepted_names(ContainerRecordBody).keys(),
+        frozenset(replies.ContainerRecord.__annotations__)
+        - map_accepted_names_to_documented_names(ContainerRecordBody).keys(),
         _read_current_container,
         volatile=LIVE_MEMBERS,
     ),

@@ -158,7 +158,10 @@ async def _issue_token_within_rate_limit(
 
 @asynccontextmanager
 async def _record_refusals(call: Call[Any, RawBody]) -> AsyncIterator[None]:
-    """Context manager: record every OAuthError that the block raises, as a refused request of an OAuth client."""
+    """Context manager: if the block raises an OAuthError, count a refused request of the client; raise the error again.
+
+    The counts of a client appear in its hourly audit events.
+    """
     try:
         yield
     except OAuthError as error:

@@ -43,7 +43,8 @@ class ReceiptQuery(CheckpointQuery):
     """Query parameters that select the receipt (proof) to return.
 
     ``recordId`` requests a proof that the chain contains a record. ``from`` requests a proof that the chain was only
-    extended since an earlier checkpoint.
+    extended since an earlier checkpoint. ``size`` selects the checkpoint for which the receipt is valid, by its number
+    of records; the default is the newest checkpoint.
     """
 
     model_config = ConfigDict(extra="ignore")

@@ -28,7 +28,7 @@ from shared.catalog.snapshot import Catalog
 from shared.errors import ValidationErrors
 from shared.http.messages import Reply
 from shared.http.operations import Call, Group, ServerManagedProperties, StrictBody
-from shared.http.unknown_names import map_accepted_names
+from shared.http.unknown_names import map_accepted_names_to_documented_names
 from shared.validation.names import Name
 from shared.wiring import services
 
@@ -103,7 +103,8 @@ async def _check_surface(call: Call[Any, SurfaceBody], faults: ValidationErrors)
     right=AccessRight.CATALOG_MANAGE,
     body=SurfaceBody,
     server_set=ServerManagedProperties(
-        frozenset(replies.SurfaceDefinition.__annotations__) - map_accepted_names(SurfaceBody).keys(),
+        frozenset(replies.SurfaceDefinition.__annotations__)
+        - map_accepted_names_to_documented_names(SurfaceBody).keys(),
         _read_current_surface,
         volatile=LIVE_MEMBERS,
     ),

@@ -27,7 +27,7 @@ from shared.catalog.ports import CatalogItem
 from shared.errors import ValidationErrors, build_invalid_field_error
 from shared.http.messages import Reply
 from shared.http.operations import Call, Group, ServerManagedProperties, StrictBody
-from shared.http.unknown_names import map_accepted_names
+from shared.http.unknown_names import map_accepted_names_to_documented_names
 from shared.validation.names import MAX_NAME, Name, find_id_error
 from shared.wiring import services
 
@@ -98,7 +98,7 @@ async def _check_member(call: Call[Any, MemberBody], faults: ValidationErrors) -
     right=AccessRight.TEAM_MANAGE,
     body=MemberBody,
     server_set=ServerManagedProperties(
-        frozenset(replies.MemberDefinition.__annotations__) - map_accepted_names(MemberBody).keys(),
+        frozenset(replies.MemberDefinition.__annotations__) - map_accepted_names_to_documented_names(MemberBody).keys(),
         _read_current_member,
         volatile=LIVE_MEMBERS,
     ),

@@ -18,7 +18,7 @@ from shared.catalog.snapshot import CatalogEntry
 from shared.errors import ValidationErrors
 from shared.http.messages import Reply, build_json_reply
 from shared.http.operations import Call, Group, ServerManagedProperties
-from shared.http.unknown_names import map_accepted_names
+from shared.http.unknown_names import map_accepted_names_to_documented_names
 from shared.provenance.models import SentSignature
 from shared.provenance.signatures import DecisionSigner
 from shared.timestamps import format_rfc3339
@@ -64,7 +64,9 @@ async def list_warm_queries(call: Call[CatalogPageQuery]) -> Reply:
     return build_serialized_list_reply("warmQueries", texts, cursor)
 
 
-_SERVER_MEMBERS = frozenset(replies.QueryDefinition.__annotations__) - map_accepted_names(QueryBody).keys()
+_SERVER_MEMBERS = (
+    frozenset(replies.QueryDefinition.__annotations__) - map_accepted_names_to_documented_names(QueryBody).keys()
+)
 
 
 async def _read_current_definition(path: Mapping[str, str]) -> Mapping[str, Any]:

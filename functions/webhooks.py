@@ -16,7 +16,7 @@ from shared.catalog.alert_rule_models import Severity
 from shared.errors import FieldError, ValidationErrors, build_invalid_fields_error
 from shared.http.messages import Reply, build_json_reply
 from shared.http.operations import Call, Group, ServerManagedProperties, StrictBody
-from shared.http.unknown_names import map_accepted_names
+from shared.http.unknown_names import map_accepted_names_to_documented_names
 from shared.outbound.addresses import MAX_URL_LENGTH
 from shared.provenance.cursors import ListCursor
 from shared.timestamps import format_rfc3339
@@ -183,7 +183,8 @@ async def _read_current_webhook(path: Mapping[str, str]) -> Mapping[str, Any]:
     right=_RIGHT,
     body=WebhookChangeBody,
     server_set=ServerManagedProperties(
-        frozenset(replies.Webhook.__annotations__) - map_accepted_names(WebhookBody).keys(), _read_current_webhook
+        frozenset(replies.Webhook.__annotations__) - map_accepted_names_to_documented_names(WebhookBody).keys(),
+        _read_current_webhook,
     ),
     check=_check_webhook,
     docs=replies.WEBHOOK_PUT,

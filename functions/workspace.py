@@ -26,7 +26,7 @@ from shared.catalog.snapshot import Catalog
 from shared.errors import ValidationErrors
 from shared.http.messages import Reply
 from shared.http.operations import Call, Group, ServerManagedProperties, StrictBody
-from shared.http.unknown_names import map_accepted_names
+from shared.http.unknown_names import map_accepted_names_to_documented_names
 from shared.rate_limits.models import get_budget
 from shared.validation.names import Name
 from shared.wiring import services
@@ -73,7 +73,8 @@ async def _check_workspace(call: Call[Any, WorkspaceBody], faults: ValidationErr
     right=AccessRight.POLICY_MANAGE,
     body=WorkspaceBody,
     server_set=ServerManagedProperties(
-        frozenset(replies.WorkspaceDescription.__annotations__) - map_accepted_names(WorkspaceBody).keys(),
+        frozenset(replies.WorkspaceDescription.__annotations__)
+        - map_accepted_names_to_documented_names(WorkspaceBody).keys(),
         _read_current_workspace,
         volatile=LIVE_MEMBERS,
     ),

@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 
 from shared.provenance.hash_rule import compute_genesis_hash
 from shared.provenance.merkle import CompactRange, list_consistency_proof_ranges, list_inclusion_proof_ranges
-from shared.provenance.notes import CheckpointContent, VerifierKey, build_key_name, build_origin, format_note
+from shared.provenance.notes import CheckpointContent, VerifierKey, build_checkpoint_origin, build_key_name, format_note
 from shared.provenance.records import build_event_draft, parse_record, seal_record
 
 TARGET = Path(__file__).parents[1] / "tests" / "vectors" / "proofs.json"
@@ -70,7 +70,7 @@ def _compute_root(leaves: list[bytes]) -> bytes:
 
 
 def _build_checkpoint(leaves: list[bytes], key: ec.EllipticCurvePrivateKey, verifier: VerifierKey) -> dict[str, Any]:
-    checkpoint = CheckpointContent(build_origin(WORKSPACE, CHAIN, SCOPE), len(leaves), _compute_root(leaves))
+    checkpoint = CheckpointContent(build_checkpoint_origin(WORKSPACE, CHAIN, SCOPE), len(leaves), _compute_root(leaves))
     signature = key.sign(checkpoint.text.encode(), ec.ECDSA(hashes.SHA256(), deterministic_signing=True))
     note = format_note(checkpoint.text, verifier, signature).decode()
     return {

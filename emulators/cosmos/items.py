@@ -246,15 +246,15 @@ def apply_patch(document: Mapping[str, Any], patch: Any) -> dict[str, Any]:
 def _apply_patch_operation(document: dict[str, Any], operation: Mapping[str, Any]) -> None:
     kind, path = operation.get("op"), operation.get("path")
     if kind == "move":
-        value = _remove_value_at_path(document, operation.get("from"))
+        value = _require_value_at_path(document, operation.get("from"), remove=True)
         _set_value_at_path(document, path, value, insert=True)
     elif kind in ("add", "set"):
         _set_value_at_path(document, path, operation.get("value"), insert=kind == "add")
     elif kind == "replace":
-        _remove_value_at_path(document, path, is_read_only=True)
+        _require_value_at_path(document, path, remove=False)
         _set_value_at_path(document, path, operation.get("value"), insert=False)
     elif kind == "remove":
-        _remove_value_at_path(document, path)
+        _require_value_at_path(document, path, remove=True)
     elif kind == "incr":
         _set_value_at_path(
             document, path, _compute_incremented_number(document, path, operation.get("value")), insert=False
@@ -311,12 +311,16 @@ def _set_value_at_path(document: dict[str, Any], path: object, value: object, *,
         parent[_parse_array_index(parent, name)] = value
 
 
-def _remove_value_at_path(document: dict[str, Any], path: object, *, is_read_only: bool = False) -> Any:
-    """Remove the value at a path and return it; if ``is_read_only``, return the value without removing it."""
+def _require_value_at_path(document: dict[str, Any], path: object, *, remove: bool) -> Any:
+    """Return the value at a path, and remove it from the document if ``remove`` is True.
+
+    Raises:
+        CosmosError: 400 if the document has no value at the path, or the path is invalid.
+    """
     parent, name = _get_patch_parent_and_name(document, path)
     if isinstance(parent, list):
         index = _parse_array_index(parent, name)
-        return parent[index] if is_read_only else parent.pop(index)
+        return parent.pop(index) if remove else parent[index]
     if name not in parent:
         raise CosmosError(400, f"The path '{path}' does not exist in the document.")
-    return parent[name] if is_read_only else parent.pop(name)
+    return parent.pop(name) if remove else parent[name]

@@ -67,7 +67,11 @@ class AppFunctions[F: DurableFunction]:
         return state
 
     async def run_activity(self, name: str, input_json: str) -> str | None:
-        """Call an activity through the local Functions host."""
+        """Call an activity through the local Functions host; return its result as JSON text, or None if it has none.
+
+        Raises:
+            FunctionCallError: the app does not have the activity, or the activity raised an exception.
+        """
         function = self.activities.get(name)
         if function is None:
             raise FunctionCallError(f"the app no longer has the activity {name}", "")

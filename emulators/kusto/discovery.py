@@ -83,8 +83,8 @@ class NextDiscoveryQuery:
 
     Attributes:
         query: the discovery query.
-        reusable: True if a later run may use the rows of this discovery query again, because the rows of this and of
-            all earlier discovery queries depend only on types, not on data.
+        reusable: True if the rows of this discovery query depend only on types, not on data, like the rows of all
+            discovery queries before it. A later run may then use the rows again.
     """
 
     query: ir.Query

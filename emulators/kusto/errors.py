@@ -134,8 +134,11 @@ def unsupported_error(
 ) -> QueryError:
     """Build the error for a KQL construct that the emulator does not support.
 
-    Without ``position``, the error refers to the name ``subject`` in the query text, by default the first word of
-    ``construct``.
+    Args:
+        construct: the construct, as named in the message.
+        reason: reason or remedy, which the message contains in parentheses; empty for none.
+        position: position of the construct in the query text; None to search for ``subject`` in the query text.
+        subject: text whose position is that of the error; empty for the first word of ``construct``.
     """
     because = f" ({reason})" if reason else ""
     return QueryError(

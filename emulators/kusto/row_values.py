@@ -42,18 +42,18 @@ def _convert_list_elements(values: pa.Array) -> Any:
     return [element for start in parts for element in values.slice(start, _CONVERTED).to_pylist()]
 
 
-def to_struct_array(outputs: Mapping[str, str], rows: Sequence[Row]) -> pa.Array:
+def to_struct_array(kinds: Mapping[str, str], rows: Sequence[Row]) -> pa.Array:
     """Convert the outputs of a function to an Arrow array with one struct for each row.
 
     Args:
-        outputs: kind of each output by name, as in `SeriesFunction`.
-        rows: outputs of each row by name.
+        kinds: kind of each output (such as ``real`` or ``texts``), by name; see ``SeriesFunction.outputs``.
+        rows: outputs by name, for each row; None for a row without outputs, whose struct becomes null.
     """
     missing = pa.array([row is None for row in rows], pa.bool_())
     arrays = [
-        _to_arrow_array(kind, [None if row is None else row[name] for row in rows]) for name, kind in outputs.items()
+        _to_arrow_array(kind, [None if row is None else row[name] for row in rows]) for name, kind in kinds.items()
     ]
-    fields = [pa.field(name, array.type) for name, array in zip(outputs, arrays, strict=True)]
+    fields = [pa.field(name, array.type) for name, array in zip(kinds, arrays, strict=True)]
     return pa.StructArray.from_arrays(arrays, fields=fields, mask=missing)
 
 

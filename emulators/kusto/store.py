@@ -69,6 +69,18 @@ class _Generation:
     stored: TimeRange
 
 
+class FilterMatches(NamedTuple):
+    """Message keys that Bloom filters cannot exclude.
+
+    Attributes:
+        are_possibly_stored: flag for each examined key; False if the key is certainly new.
+        time_range: times in which the possibly stored keys were stored; None if all keys are new.
+    """
+
+    are_possibly_stored: npt.NDArray[np.bool_]
+    time_range: TimeRange | None
+
+
 class RecentKeys:
     """Bloom filters of the message keys of the last day, one filter for each period; not thread-safe.
 
@@ -92,11 +104,8 @@ class RecentKeys:
             generation.stored = TimeRange(min(oldest, time_range.oldest), max(newest, time_range.newest))
             keys = keys[len(chunk) :]
 
-    def flag_possibly_stored_keys(self, keys: Keys) -> tuple[npt.NDArray[np.bool_], TimeRange | None]:
-        """Return a flag for each key, which is True if the key is possibly stored, and the time range to search.
-
-        The time range is None if all keys are new.
-        """
+    def flag_possibly_stored_keys(self, keys: Keys) -> FilterMatches:
+        """Return which keys are possibly stored, and the time range in which they must be searched."""
         found = np.zeros(len(keys), dtype=bool)
         ranges: list[TimeRange] = []
         places = self._compute_bit_positions(keys)
@@ -107,8 +116,8 @@ class RecentKeys:
                 found |= hits
                 ranges.append(generation.stored)
         if not ranges:
-            return found, None
-        return found, TimeRange(min(each.oldest for each in ranges), max(each.newest for each in ranges))
+            return FilterMatches(found, None)
+        return FilterMatches(found, TimeRange(min(each.oldest for each in ranges), max(each.newest for each in ranges)))
 
     def remove_keys_before(self, instant: datetime) -> None:
         """Remove the filters of periods that ended before the given time."""

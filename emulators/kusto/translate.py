@@ -53,8 +53,8 @@ class Translation:
         declarations: query parameters that the KQL text declares.
         is_discovery_query: True if the SQL finds the output columns, see ``emulators.kusto.discovery``; False if it is
             the query itself.
-        reusable: True if a later run may use the rows of this discovery query again, because the rows of this and of
-            all earlier discovery queries depend only on types, not on data.
+        reusable: True for a discovery query whose rows depend only on types, not on data, like the rows of all
+            discovery queries before it. A later run may then use the rows again. False for the query itself.
         visualization: chart properties from the operator ``render``; None if the query has no such operator.
         statements: number of query statements in the text.
         parts: number of results of the translated query statement.

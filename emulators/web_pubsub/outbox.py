@@ -25,7 +25,7 @@ _COALESCE_SECONDS = 0.05
 class ClientSocket(Protocol):
     """Port to the socket that sends WebSocket frames to a client."""
 
-    def has_room(self) -> bool:
+    def can_accept_data(self) -> bool:
         """Return whether the socket accepts more data now, because its buffer is not full."""
         ...
 
@@ -105,7 +105,7 @@ class Outbox:
 
     async def put_when_drained(self, frame: bytes) -> bool:
         """Wait until all earlier frames are written, then queue a frame; return False if the client is disconnected."""
-        while not self._closed and (self._frames or not self._socket.has_room()):
+        while not self._closed and (self._frames or not self._socket.can_accept_data()):
             await self._wait_for_write()
         self.put(frame)
         return not self._closed
@@ -152,7 +152,7 @@ class Outbox:
             self._scheduled.cancel()
             self._scheduled = None
             self._flushed_at = asyncio.get_running_loop().time()
-        while self._frames and self._socket.has_room():
+        while self._frames and self._socket.can_accept_data():
             self._socket.write(self._remove_frames_for_one_write())
             self._written += 1
         if self._is_half_full():

@@ -58,8 +58,8 @@ class FrameSocket(WebSocketsSansIOProtocol):
         if raw is not None:
             raw.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _KERNEL_BYTES)
 
-    def has_room(self) -> bool:
-        """Return whether the socket accepts more data now."""
+    def can_accept_data(self) -> bool:
+        """Return whether the socket accepts more data now: its buffer is not full, and it is not closed."""
         return self.writable.is_set() and not self.close_sent and not self.disconnected
 
     def write(self, data: bytes) -> None:

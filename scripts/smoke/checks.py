@@ -108,7 +108,7 @@ def check_audit_event(context: SmokeContext) -> str:
     return f"record {record['RecordID']}"
 
 
-def check_verification(context: SmokeContext) -> str:
+def check_audit_chain_verification(context: SmokeContext) -> str:
     """Check that the service reports the hash chain of audit events as valid."""
     body = {"ScopeKey": SCOPE}
     verdict = (
@@ -228,7 +228,7 @@ CHECKS: Mapping[str, Callable[[SmokeContext], str]] = {
     "telemetry": check_telemetry,
     "warm_query": check_warm_query,
     "audit_event": check_audit_event,
-    "verification": check_verification,
+    "verification": check_audit_chain_verification,
     "export": check_export,
     "checkpoint": check_checkpoint,
     "amendment": check_amendment,

@@ -25,7 +25,7 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """Result of a test function that a clause names.
+    """Result of a test function that is evidence for a clause of a regulation.
 
     Attributes:
         outcome: outcome of all cases of the test together.

@@ -70,11 +70,11 @@ def compute_state_after_failure(
     due_at: datetime,
     new_id: Callable[[], str],
 ) -> tuple[RuleState, Transitions]:
-    """Return the new state of a rule whose evaluation failed, and the changes to its alerts.
+    """Return the new state of a rule whose evaluation failed, and the changes that end alerts of a deleted rule.
 
-    The alerts of the rule do not change. If stored alerts belong to a deleted rule that had the same lookup (id in
-    URLs), they end. The first failure starts an alert of severity `warning` about the rule (``error_alert``). Further
-    failures only replace ``error`` in the state.
+    The rule's own alerts do not change. Stored alerts end if they belong to a deleted rule that had the same lookup (id
+    in URLs). The first failure starts an alert of severity `warning` about the rule: ``error_alert`` in the new state.
+    Further failures only replace ``error`` in the state.
 
     Args:
         entry: alert rule with its creation time.

@@ -39,8 +39,8 @@ class ChainReceipts:
     Args:
         roots: loads the signatures over the Merkle roots.
         chain: chain of the records.
-        open_proofs: returns the creator of inclusion proofs for the tree of the chain's first records; the argument is
-            their number.
+        open_proofs: takes a number n of records; returns the creator of inclusion proofs for the Merkle tree of the
+            chain's first n records.
         check_cancellation: raises an error if the job was cancelled or the disk is full; called between steps.
         runtime: clock and threads.
     """

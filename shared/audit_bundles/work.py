@@ -116,7 +116,10 @@ def _render_chain_row(entry: Mapping[str, Any]) -> str:
 async def _render_amendments(
     store: ChainStore, chain: ChainKey, filters: Filters, runtime: Runtime
 ) -> AsyncIterator[bytes]:
-    """Render at most ``MAX_CHAIN`` amendments (corrections of entities) of a chain, each with its decision."""
+    """Yield the report's HTML for the amendments (corrections of entities) of a chain, each with its decision.
+
+    After ``MAX_CHAIN`` amendments, a notice replaces the others.
+    """
     yield f"<h2>Amendments of scope {escape(chain.scope_key)}</h2>".encode()
     shown = 0
     async for page, _, _ in iterate_record_pages(store, chain, filters, newest_first=False, max_records=100):

@@ -228,8 +228,8 @@ class CredentialStore(Protocol):
                 stored pending event with the same append id is not changed. None to store no event.
 
         Returns:
-            The pending event with the append id of ``event``, which an earlier call possibly stored; ``event`` if the
-            stored event is damaged; None without ``event``.
+            The stored pending event: ``event``, or the event that an earlier call stored with the same append id. If
+            the stored event cannot be parsed, the result is ``event``; if ``event`` is None, it is None.
         """
         ...
 

@@ -286,12 +286,19 @@ class _Comparison:
         self._drafts = draft_queries
         self._pairs: dict[ItemId, tuple[dict[str, Any] | None, dict[str, Any]]] = {}
 
-    def get_definitions_before_and_after(
+    def get_stored_and_planned_definition(
         self, kind: str, key: str, definition: dict[str, Any]
     ) -> tuple[dict[str, Any] | None, dict[str, Any]]:
-        """Return two definitions of a catalog item: before and after the workspace document is applied.
+        """Return the stored definition of a catalog item, and its definition after the workspace document is applied.
 
-        ``definition`` is the declared definition. The definition before is None for a new item.
+        The stored definition has default values; it is None for a new item. The definition afterwards is
+        ``definition``; an otherwise unchanged saved query that does not become a draft also keeps the stored approval
+        or rejection.
+
+        Args:
+            kind: kind of the item.
+            key: key of the item in the catalog.
+            definition: definition in the workspace document.
         """
         if (kind, key) not in self._pairs:
             item = self.stored_items.get((kind, key))
@@ -309,7 +316,7 @@ def _plan_declared_items(
 ) -> Iterator[ItemChange | RetainedItem]:
     for (kind, key), definition in declared.items():
         item = comparison.stored_items.get((kind, key))
-        before, after = comparison.get_definitions_before_and_after(kind, key, definition)
+        before, after = comparison.get_stored_and_planned_definition(kind, key, definition)
         if item is not None and item.origin is ItemOrigin.API:
             same = _remove_rejection(before) == definition
             yield RetainedItem(
@@ -351,7 +358,7 @@ def _retain_if_conflicting(
     if definition is None:
         conflict = constraints.find_removal_conflict(*item_id)
     else:
-        before, after = comparison.get_definitions_before_and_after(*item_id, definition)
+        before, after = comparison.get_stored_and_planned_definition(*item_id, definition)
         conflict = constraints.find_change_conflict(*item_id, after) if before != after else None
     if conflict is None:
         return False

@@ -122,7 +122,7 @@ class LocatedValues:
             message: the violated rule.
             of_name: True for the position of the field's name; False for the position of its value.
         """
-        return self._build_problem_at(self._find_closest_node(path, of_name=of_name), path, message)
+        return self._build_problem_at(self._find_deepest_existing_node(path, of_name=of_name), path, message)
 
     def drop_missing_path_steps(self, path: Path, *, keep_missing_field: bool = True) -> Path:
         """Remove the steps of a path that the document's text does not contain, such as pydantic's tags of unions.
@@ -179,7 +179,12 @@ class LocatedValues:
                 read[key.text] = self._node_to_json_value(value, (*path, key.text), depth + 1)
         return read
 
-    def _find_closest_node(self, path: Path, *, of_name: bool) -> Node:
+    def _find_deepest_existing_node(self, path: Path, *, of_name: bool) -> Node:
+        """Return the node of the last step of a path that the document contains.
+
+        For a text, number, boolean or null, this is the node of its value; otherwise, or if ``of_name``, that of its
+        name.
+        """
         node = place = self._root
         for step in path:
             entry = self._find_entry(node, step)

@@ -247,10 +247,10 @@ class CatalogService:
                 :meth:`change`.
         """
 
-        def build_plan(stored: StoredCatalog) -> CatalogPlan:
+        def plan_document_changes(stored: StoredCatalog) -> CatalogPlan:
             return plan_document_for_command_line(document, stored)
 
-        return await self.commit_document_plan(build_plan, actor)
+        return await self.commit_document_plan(plan_document_changes, actor)
 
     async def commit_document_plan(self, build_plan: Callable[[StoredCatalog], CatalogPlan], actor: str) -> CatalogPlan:
         """Commit the changes that a workspace document requires, and return them.
@@ -281,10 +281,10 @@ class CatalogService:
                 reached.
         """
 
-        def build_plan(stored: StoredCatalog) -> CatalogPlan:
+        def plan_requested_changes(stored: StoredCatalog) -> CatalogPlan:
             return CatalogPlan(tuple(build_changes(stored)))
 
-        return await self._commit_changes(build_plan, actor, ItemOrigin.API)
+        return await self._commit_changes(plan_requested_changes, actor, ItemOrigin.API)
 
     async def load(self) -> StoredCatalog:
         """Read the catalog from the store, without the cache.

@@ -12,7 +12,7 @@ from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
 from shared.http.messages import Reply
-from shared.http.unknown_names import map_accepted_names
+from shared.http.unknown_names import map_accepted_names_to_documented_names
 
 PAGE: Final = "/oi-api/explorer"
 """Path of the page that documents the API and its deprecated operations and names."""
@@ -125,7 +125,7 @@ def add_deprecation_headers(reply: Reply, deprecations: Iterable[Deprecation]) -
 @cache
 def _list_deprecated_aliases(model: type[BaseModel]) -> tuple[tuple[str, DeprecatedAlias], ...]:
     """Return each annotation of a deprecated name in a model, together with the documented name of its field."""
-    accepted = map_accepted_names(model)
+    accepted = map_accepted_names_to_documented_names(model)
     aliases = (each for info in model.model_fields.values() for each in info.metadata)
     return tuple((accepted[alias.name], alias) for alias in aliases if isinstance(alias, DeprecatedAlias))
 

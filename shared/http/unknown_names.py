@@ -43,7 +43,7 @@ class UnknownNames(Enum):
 
 
 @cache
-def map_accepted_names(model: type[BaseModel]) -> Mapping[str, str]:
+def map_accepted_names_to_documented_names(model: type[BaseModel]) -> Mapping[str, str]:
     """Return all names and aliases of a model's fields that clients may use, each with the documented name."""
     return {
         name: names[0]
@@ -82,7 +82,7 @@ def build_unknown_properties_error(
     errors: list[FieldError] = []
     for index, location in enumerate(locations):
         at, name = _find_model_at_location(model, location[:-1]), str(location[-1])
-        accepted = map_accepted_names(at) if at else {}
+        accepted = map_accepted_names_to_documented_names(at) if at else {}
         field = format_location(remove_union_tags(location, body))
         if name in accepted:
             rule = f"repeats `{accepted[name]}`; send only one of them"

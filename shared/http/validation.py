@@ -37,7 +37,7 @@ from shared.http.unknown_names import (
     build_unknown_properties_error,
     format_location,
     list_accepted_names_of_field,
-    map_accepted_names,
+    map_accepted_names_to_documented_names,
 )
 from shared.http.versions import check_version
 from shared.runtime import Runtime
@@ -114,7 +114,7 @@ async def build_call_from_request(
         operation.body,
         sent,
         faults,
-        parameters=map_accepted_names(operation.query),
+        parameters=map_accepted_names_to_documented_names(operation.query),
         reject_unknown=rejects,
     )
     reported = (*unknown, *_find_unknown_properties(operation.body, sent)) if reports else ()
@@ -180,7 +180,10 @@ def _read_known_and_unknown_parameters(
 
 
 def _map_accepted_parameters(operation: Operation) -> Mapping[str, str]:
-    return {**map_accepted_names(operation.query), **{name: name for name in operation.extra_parameters}}
+    return {
+        **map_accepted_names_to_documented_names(operation.query),
+        **{name: name for name in operation.extra_parameters},
+    }
 
 
 def _separate_unknown_parameters(
@@ -209,7 +212,7 @@ def _separate_unknown_parameters(
 
 def _find_unknown_properties(model: Any, request_value: Any) -> list[str]:
     """Return the names of unknown properties at the top level of a request body."""
-    known = map_accepted_names(model)
+    known = map_accepted_names_to_documented_names(model)
     return [name for name in request_value if name not in known] if isinstance(request_value, dict) else []
 
 
@@ -365,7 +368,7 @@ def _replace_unknown_values_by_null(model: type[BaseModel], value: Any) -> Any:
     """
     if not isinstance(value, dict):
         return None
-    known = map_accepted_names(model)
+    known = map_accepted_names_to_documented_names(model)
     return {name: each if name in known else None for name, each in value.items()}
 
 
@@ -407,7 +410,7 @@ def _add_pydantic_errors(
 
 def _build_model_of_valid_fields(model: type[BaseModel], value: Any, faults: ValidationErrors) -> BaseModel:
     """Build a model instance from the valid fields only, so that rules about these fields can still be checked."""
-    partial_model, known = _build_model_with_optional_fields(model), map_accepted_names(model)
+    partial_model, known = _build_model_with_optional_fields(model), map_accepted_names_to_documented_names(model)
     try:
         valid = {name: value[name] for name in known.keys() & value.keys() if faults.has_valid_fields(name)}
         return partial_model.model_validate(valid, extra="ignore")

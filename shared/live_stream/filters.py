@@ -69,9 +69,9 @@ class StreamFilters(BaseModel):
         return now - timedelta(seconds=self.window_seconds)
 
     def to_stream_state(self, now: datetime) -> dict[str, str]:
-        """Return the filters as the JSON object that Web PubSub stores with a stream; ``windowSec`` becomes ``since``.
+        """Return what a replay needs, as a JSON object that Web PubSub stores with the stream; empty without a replay.
 
-        The object is empty if the client requests no replay.
+        The object contains connection, surface and start (``since``, which is computed if ``windowSec`` is given).
 
         Raises:
             WorkspaceError: the same errors as :meth:`compute_replay_start`.

@@ -184,8 +184,8 @@ class ProtocolSession:
     """Handler of the MCP requests of one caller.
 
     Args:
-        capabilities: capabilities of the caller.
-        contents: receives the contents of the reply, which get placeholders in the results for the SDK.
+        capabilities: tools, resources and prompts that the caller may use.
+        contents: collects the large texts of the reply. The SDK gets a short placeholder instead of each text.
         runtime: clock, randomness and threads.
     """
 

@@ -171,10 +171,10 @@ class AuthorizationService:
         if not rights:
             error = build_access_denied_error("The member delegated none of the requested access rights.")
             return build_error_redirect(redirect_uri, parameters, base, error)
-        code = await self._create_grant(caller, question.request, rights)
+        code = await self._create_grant_and_code(caller, question.request, rights)
         return Redirect(append_parameters(redirect_uri, parameters, base, {"code": code}))
 
-    async def _create_grant(
+    async def _create_grant_and_code(
         self, caller: Principal, request: AuthorizationRequest, rights: frozenset[AccessRight]
     ) -> str:
         """Store a new grant with its audit event, and return its authorization code."""

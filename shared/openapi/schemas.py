@@ -160,30 +160,32 @@ def list_parameters(model: type[BaseModel]) -> list[Schema]:
     return parameters
 
 
-def _to_parameters(schema: Schema, inlined: Mapping[str, Schema]) -> list[Schema]:
-    """Convert the properties of a model's schema to query parameters; see :func:`_to_parameter`."""
+def _to_parameters(schema: Schema, definitions: Mapping[str, Schema]) -> list[Schema]:
+    """Convert the properties of a model's schema to query parameters; see :func:`_to_description_and_schema`."""
     required = schema.get("required", ())
     return [
-        {"name": name, "in": "query", "required": name in required, **_to_parameter(member, inlined)}
+        {"name": name, "in": "query", "required": name in required, **_to_description_and_schema(member, definitions)}
         for name, member in schema.get("properties", {}).items()
     ]
 
 
-def _to_parameter(schema: Schema, inlined: Mapping[str, Schema]) -> Schema:
-    """Convert the schema of a property to a query parameter; remove the type null, which a query string cannot contain.
+def _to_description_and_schema(schema: Schema, definitions: Mapping[str, Schema]) -> Schema:
+    """Return ``description`` and ``schema`` of the query parameter for a property of a model.
+
+    The schema lacks the type null, which a query string cannot contain.
 
     Args:
         schema: schema of the property.
-        inlined: schemas that replace references, by name; all other references stay.
+        definitions: schemas that replace references to them, by name; all other references stay.
     """
     description = schema.pop("description", "")
     choices = [choice for choice in schema.pop("anyOf", ()) if choice != {"type": "null"}]
     schema.pop("title", None)
     merged = {**schema, **(choices[0] if choices else {})}
     name = merged.get("$ref", "").rpartition("/")[2]
-    if name in inlined:
+    if name in definitions:
         del merged["$ref"]
-        merged = {**inlined[name], **merged}
+        merged = {**definitions[name], **merged}
     return {**({"description": description} if description else {}), "schema": merged}
 
 

@@ -299,10 +299,11 @@ class Appender:
                 batch.remove(entry)
 
     async def _end_rejected_append(self, entry: PendingAppend, error: Exception) -> None:
-        """End an append that its check has rejected with ``error``; complete it if its append id is in the chain.
+        """Give the caller of an append, whose check raised ``error``, the outcome of the append.
 
-        The check possibly saw the append's own record: an earlier attempt, or the same request in another process, can
-        store it after this attempt's first look-up. If an earlier attempt can still store it, the outcome is unknown.
+        The outcome is the stored record if the chain contains the append id: an earlier attempt, or the same request in
+        another process, stored the record after this attempt's first look-up, and the check possibly rejected the
+        append because of this record. Otherwise the outcome is ``error``, or "unknown" if an earlier attempt can still store the record.
         """
         stored = await self._store.find(self.chain, LookupField.APPEND_ID, [entry.append_id]) if entry.look_up else ()
         if stored:

@@ -190,7 +190,7 @@ class ChainVerification:
         while (row := fast_path.verify_leading_simple_events(rows, self.leaves)) is not None:
             # Not a simple valid event: apply the complete rules.
             self._copy_state_from(fast_path)
-            if not self._verify_row(row, fast_path.hashes):
+            if not self._verify_row_and_append_hash(row, fast_path.hashes):
                 break
             fast_path.sequence, fast_path.last_hash, fast_path.previous_hash, fast_path.time = (
                 self.sequence,
@@ -209,7 +209,7 @@ class ChainVerification:
             fast_path.time,
         )
 
-    def _verify_row(self, row: Row, hashes: list[str]) -> bool:
+    def _verify_row_and_append_hash(self, row: Row, hashes: list[str]) -> bool:
         """Verify one record by all rules, without the fast path; return False if the record is faulty.
 
         The Hash of a valid record that belongs to the Merkle tree is appended to ``hashes``.

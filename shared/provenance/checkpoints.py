@@ -21,7 +21,7 @@ from shared.provenance.notes import (
     CheckpointContent,
     NoteError,
     VerifierKey,
-    build_origin,
+    build_checkpoint_origin,
     open_checkpoint,
 )
 from shared.provenance.overview_ports import ChainOverview
@@ -172,7 +172,7 @@ class Checkpoints:
     async def _parse_chain_from_note(self, target: Target, note: bytes) -> ChainKey | None:
         """Return the chain whose origin is the first line of a note; None for another workspace or target."""
         origin, _, _ = note.decode("utf-8", "replace").partition("\n")
-        chain_origin = build_origin(await self._workspace(), target)
+        chain_origin = build_checkpoint_origin(await self._workspace(), target)
         if origin != chain_origin and not origin.startswith(f"{chain_origin}/"):
             return None
         return ChainKey(target, unquote(origin.removeprefix(chain_origin).removeprefix("/")))
@@ -198,7 +198,7 @@ class Checkpoints:
                 checkpoints.)
             WorkspaceError: UNAVAILABLE if a key cannot be reached; CONFLICT ``CHECKPOINT_REFUSED`` if it is missing.
         """
-        origin = build_origin(await self._workspace(), chain.target, chain.scope_key)
+        origin = build_checkpoint_origin(await self._workspace(), chain.target, chain.scope_key)
         checkpoint = open_checkpoint(stored.note, await self.keys.require_signer_key(stored.note), origin)
         if stored.name != build_checkpoint_name(chain, checkpoint.size):
             raise NoteError(f"the checkpoint covers {checkpoint.size} records, but its name states another number")
@@ -267,7 +267,7 @@ class Checkpoints:
         )
         tree = covered.build_full_tree()
         checkpoint = CheckpointContent(
-            build_origin(workspace, chain.target, chain.scope_key), tree.size, tree.compute_root()
+            build_checkpoint_origin(workspace, chain.target, chain.scope_key), tree.size, tree.compute_root()
         )
         created = await self._sign_and_store(chain, checkpoint)
         await self._notes.save_working_state(f"{build_checkpoint_name_prefix(chain)}tree", covered.to_working_state())

@@ -44,7 +44,7 @@ async def find_head_time_mismatch(store: ChainStore, chain: ChainKey, tip: Tip, 
     return ChainFault(last, f"the time of {last} differs from the time in the head item")
 
 
-async def find_orphans(store: ChainStore, chain: ChainKey, genesis: str, tip: Tip) -> ChainFault | None:
+async def find_orphan_fault(store: ChainStore, chain: ChainKey, genesis: str, tip: Tip) -> ChainFault | None:
     """Return a fault if the store contains orphans that possibly belong to this chain; else None.
 
     Orphans are records that no head item includes.

@@ -85,7 +85,7 @@ class CheckpointContent:
     """Content of a signed checkpoint.
 
     Attributes:
-        origin: name of the chain in checkpoints, see :func:`build_origin`.
+        origin: name of the chain in checkpoints, see :func:`build_checkpoint_origin`.
         size: number of records that the checkpoint covers.
         root: Merkle root of these records (RFC 6962), 32 bytes.
     """
@@ -105,7 +105,7 @@ def build_key_name(workspace: str) -> str:
     return f"oi-provenance/{quote(workspace, safe='')}"
 
 
-def build_origin(workspace: str, target: str, scope_key: str = "") -> str:
+def build_checkpoint_origin(workspace: str, target: str, scope_key: str = "") -> str:
     """Return the origin (first line) of a chain's checkpoints, such as ``oi-provenance/plant/DomainEvents/line-1``.
 
     Args:
@@ -183,7 +183,9 @@ def _split_note(note: bytes) -> tuple[str, Sequence[str]]:
     text, blank, signatures = decoded.rpartition("\n\n")
     control = any(ord(character) < ord(" ") and character != "\n" for character in decoded)
     if len(note) > MAX_NOTE_BYTES or not blank or not signatures.endswith("\n") or control:
-        raise NoteError("the checkpoint is not a signed note: text, an empty line, signature lines")
+        raise NoteError(
+            "the checkpoint is not a signed note; a signed note has text, an empty line and signature lines"
+        )
     return text + "\n", signatures.split("\n")[:-1]
 
 
@@ -202,11 +204,15 @@ def _parse_signature(line: str, key: VerifierKey) -> bytes | None:
     """Parse the signature in a line of a note; return None if another key made the signature."""
     name, _, encoded = line.removeprefix(_DASH).partition(" ")
     if not line.startswith(_DASH) or not encoded:
-        raise NoteError("the checkpoint is not a signed note: text, an empty line, signature lines")
+        raise NoteError(
+            "the checkpoint is not a signed note; a signed note has text, an empty line and signature lines"
+        )
     try:
         decoded = _decode_base64(encoded)
     except ValueError:
-        raise NoteError("the checkpoint is not a signed note: text, an empty line, signature lines") from None
+        raise NoteError(
+            "the checkpoint is not a signed note; a signed note has text, an empty line and signature lines"
+        ) from None
     return decoded[4:] if (name, decoded[:4]) == (key.name, key.key_id) else None
 
 

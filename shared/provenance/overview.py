@@ -80,7 +80,7 @@ class AuditOverview:
         """Return summaries of the chains that have records, ordered by target (kind of chain) and scope.
 
         Args:
-            target: return only chains of this container; None for the chains of all containers.
+            target: return only chains of this target; None for the chains of all targets.
             after: key of the last chain on the previous page; None for the first page.
             limit: maximum number of summaries.
             broken_only: True to return only chains whose last complete verification found a fault.

@@ -21,7 +21,7 @@ from shared.provenance.chain_verification import (
 from shared.provenance.checkpoint_ports import StoredCheckpoint
 from shared.provenance.checkpoints import Checkpoints
 from shared.provenance.hash_rule import compute_digest, compute_genesis_hash, format_record_id
-from shared.provenance.head_checks import find_future_timestamps, find_head_time_mismatch, find_orphans
+from shared.provenance.head_checks import find_future_timestamps, find_head_time_mismatch, find_orphan_fault
 from shared.provenance.notes import CheckpointContent, NoteError
 from shared.provenance.overview_ports import ChainOverview, StoredVerdict
 from shared.provenance.parallel_verification import DEFAULT_PARALLEL, ParallelOptions, verify_records_up_to
@@ -318,7 +318,7 @@ class ChainVerifier:
         beyond = await self._find_fault_beyond_head(chain, verification)
         if beyond is None and misplaced is not None:
             return _build_misplaced_record_fault(tip.sequence + 1)
-        return beyond or await find_orphans(self._store, chain, verification.genesis, tip)
+        return beyond or await find_orphan_fault(self._store, chain, verification.genesis, tip)
 
     async def _find_fault_beyond_head(self, chain: ChainKey, verification: ChainVerification) -> ChainFault | None:
         """Return a fault if a record exists after the last one that the head item states.

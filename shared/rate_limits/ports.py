@@ -58,8 +58,9 @@ class LeaseStore(Protocol):
 
         Args:
             request: use of the last slice, and the wanted size of the new one.
-            read_time: returns the current time, in seconds since the epoch. The store calls it when it changes the
-                leases, not before: if the clock is set forward while the request waits, a time that was read before
-                would make the store shorten the newer leases of other instances.
+            read_time: returns the current time, in seconds since the epoch. The store calls it at the moment when it
+                changes the leases, because it shortens every stored lease that ends too late for this time (after the
+                clock was set back). A time that was read before a wait, in which the clock was set forward, would be
+                too early: the store would also shorten the leases that other instances got during the wait.
         """
         ...

@@ -54,7 +54,13 @@ type _Key = tuple[object, ...]
 
 @dataclass(frozen=True, slots=True)
 class _CacheEntry:
-    """Cached columns or error of a query, the time at which they expire, and the functions that are approximated."""
+    """Cached columns or error of a query.
+
+    Attributes:
+        result: result columns of the query, or the engine's error.
+        expires_at: monotonic time in seconds after which the entry is not used.
+        approximations: each used function whose results can differ from Data Explorer's, with a note.
+    """
 
     result: Result
     expires_at: float

@@ -34,8 +34,8 @@ class DeliveryWorker:
     """Sends due webhook deliveries in concurrent tasks until none is due.
 
     Args:
-        store: storage of webhooks.
-        registry: storage of the endpoints.
+        store: storage of the deliveries.
+        registry: storage of the endpoints' definitions and health.
         sender: sends one delivery.
         runtime: clock, randomness and threads.
     """

@@ -23,7 +23,7 @@ DOWNLOADS = "downloads"
 
 
 class DownloadServices:
-    """Converts the telemetry archive to downloadable files."""
+    """Builds, at first use, the services that convert the telemetry archive to downloadable files."""
 
     def __init__(
         self, backends: Backends, catalog: CatalogServices, cold_data: ColdDataServices, webhooks: WebhookServices

@@ -185,8 +185,11 @@ def _patch_convert_parsed(library_function: Callable[[ir.ParseSegment], str]) ->
     return convert_parsed
 
 
-def _patch_real_to_integer_conversion(library_function: Callable[[str, int], str]) -> Callable[[str, int], str]:
-    """Patch the conversion of dynamic values so that integers of more than 64 bits become null, as in Data Explorer."""
+def _patch_integer_from_real(library_function: Callable[[str, int], str]) -> Callable[[str, int], str]:
+    """Patch the conversion of a real to an integer: if the real is a JSON integer of over 64 bits, the result is null.
+
+    DuckDB reads such a JSON integer as a real; Data Explorer converts it to null.
+    """
 
     def render_integer(real: str, bits: int) -> str:
         rendered = library_function(real, bits)
@@ -462,5 +465,5 @@ def install_extension() -> None:
         writer.SPECIAL_FORMS[name] = _patch_number_conversion(writer.SPECIAL_FORMS[name], kind)
     replace_attribute(translate, "render_kql_tostring", _patch_render_tostring)
     replace_attribute(translate, "_parse_convert", _patch_convert_parsed)
-    replace_attribute(translate, "_integer_from_real", _patch_real_to_integer_conversion)
+    replace_attribute(translate, "_integer_from_real", _patch_integer_from_real)
     install_scalar_calls(CALLS)

@@ -80,7 +80,7 @@ class Funnel(TimelinePlugin):
             f"WHERE {time} >= {begin} AND {time} < {end})"
         )
         if self.result:
-            return self._render_neighbour_states(p, events, states)
+            return self._render_counts_by_previous_and_next_state(p, events, states)
         return self._render_completion_counts(p, events, states)
 
     def infer_columns(self, input_columns: list[str]) -> list[str]:
@@ -139,7 +139,11 @@ class Funnel(TimelinePlugin):
             f"FROM ({' UNION ALL '.join(parts)}) ORDER BY {prefix}w, {prefix}p, {prefix}k"
         )
 
-    def _render_neighbour_states(self, prefix: str, events: str, states: Sequence[str]) -> str:
+    def _render_counts_by_previous_and_next_state(self, prefix: str, events: str, states: Sequence[str]) -> str:
+        """Return SQL that counts the ids with the whole sequence, by the state before and after the sequence.
+
+        ``events`` is SQL of the input rows; ``prefix`` begins the names of all generated columns.
+        """
         begin, _, size = self.render_constants()
         limit = f"e.{prefix}t - c.{prefix}t <= {render_expression(self.periods)}"
         whole = self._render_ids_by_reached_state(prefix, events, states, limit)[-1]

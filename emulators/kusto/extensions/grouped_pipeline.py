@@ -1,7 +1,8 @@
-"""Translation of pipelines (sequences of query operators) that ``mv-apply`` and ``partition`` run for each group.
+"""SQL of the pipelines (sequences of query operators) that ``mv-apply`` and ``partition`` run for each group.
 
 The SQL runs the pipeline once for all groups. Each operator of the pipeline is converted to an operator over all rows,
-which uses an additional group column for sorting, counting and aggregation.
+which uses an additional group column for sorting, counting and aggregation. The module `subpipelines` adds the two
+operators themselves.
 """
 
 import dataclasses

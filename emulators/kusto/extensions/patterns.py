@@ -198,7 +198,7 @@ class RowPatterns(UnorderedOutputOperator):
             *self._render_count_and_percent_columns(p, [f"{p}q.counts{index}[{p}k + 1]" for index in range(count)]),
         ]
         result += [
-            self._render_pattern_value(f"{p}q.patterns[{p}k * {len(names)} + {index + 1}]", f"{p}v{index}")
+            self._render_value_or_wildcard(f"{p}q.patterns[{p}k * {len(names)} + {index + 1}]", f"{p}v{index}")
             for index in range(len(names))
         ]
         chosen = ", ".join(
@@ -277,22 +277,24 @@ class RowPatterns(UnorderedOutputOperator):
         shares = [f"round({count} * 100 / {prefix}t{index}, 2)" for index, count in enumerate(counts)]
         return [*whole, *shares, f"round(abs({shares[0]} - {shares[1]}), 2)"]
 
-    def _render_pattern_value(self, code: str, values: str) -> str:
+    def _render_value_or_wildcard(self, position_sql: str, values_sql: str) -> str:
         """Render SQL for one value of a pattern, or for the wildcard of its type.
 
-        ``values`` is SQL for the list of the column's values; ``code`` is SQL for the value's position in this list, or
-        0 for the wildcard.
+        ``values_sql`` is SQL for the list of the column's values; ``position_sql`` is SQL for the value's position in
+        this list (from 1), or 0 for the wildcard.
         """
         wildcards = [
-            f"WHEN typeof({values}[1]) = {quote_text(_WILDCARD_TYPES[each.kind])} AND {code} = 0 "
+            f"WHEN typeof({values_sql}[1]) = {quote_text(_WILDCARD_TYPES[each.kind])} AND {position_sql} = 0 "
             f"THEN TRY_CAST({quote_text(str(each.value))} AS VARCHAR)"
             for each in self.wildcards
             if each.kind in _WILDCARD_TYPES
         ]
         if not wildcards:
-            return f"CASE WHEN {code} > 0 THEN {values}[{code}] END"
-        text = f"CASE WHEN {code} > 0 THEN CAST({values}[{code}] AS VARCHAR) {' '.join(wildcards)} END"
-        return f"cast_to_type({text}, {values}[1])"
+            return f"CASE WHEN {position_sql} > 0 THEN {values_sql}[{position_sql}] END"
+        text = (
+            f"CASE WHEN {position_sql} > 0 THEN CAST({values_sql}[{position_sql}] AS VARCHAR) {' '.join(wildcards)} END"
+        )
+        return f"cast_to_type({text}, {values_sql}[1])"
 
 
 def _parse_pattern_plugin(node: Any, arguments: Sequence[Any], clause: Any, *, name: str) -> ir.Operator:

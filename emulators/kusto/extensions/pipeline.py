@@ -72,7 +72,10 @@ def bind_table_columns(tables: Mapping[str, Sequence[str]]) -> Iterator[None]:
 
 
 def get_table_columns() -> Mapping[str, Sequence[str]]:
-    """Return the columns of each table in the database, without the tables that the query itself declares."""
+    """Return the columns of each table in the database of the query that is being translated, by name of the table.
+
+    Tables that the query itself declares are not included.
+    """
     return _TABLES.get()
 
 

@@ -290,7 +290,8 @@ def _render_arg_max_or_arg_min(
 ) -> Columns:
     if not expr.args or isinstance(expr.args[0], ir.Wildcard):
         raise KqlUnsupportedError(
-            f"aggregate:{expr.name}", hint=f"the first argument of {expr.name}() must be the expression to compare by"
+            f"aggregate:{expr.name}",
+            hint=f"the first argument of {expr.name}() must be the expression to compare by, such as Timestamp, not *",
         )
     by, *rest = expr.args
     name = naming.expression_name(by)

@@ -269,7 +269,10 @@ class ScanSql:
         }
 
     def _render_value_stored_in_state(self, name: str) -> str:
-        """Return SQL for the value of a column that a step stores in its state when a row matches the step."""
+        """Return SQL for the value that a step stores in its state for the column ``name`` when a row matches the step.
+
+        For an input column, this is the row's value. For a declared column, it is the value that the step assigns.
+        """
         return self._get_input_column_name(name) if name in self._cols else self._get_assigned_value_column_name(name)
 
     def _get_input_column_name(self, name: str) -> str:

@@ -83,7 +83,10 @@ def join_with_or(*tests: str) -> str:
 
 
 def join_with_and(*tests: str) -> str:
-    """Join the SQL of type tests by AND; if one test is empty, return an empty text, which means no test."""
+    """Join the SQL of type tests by AND; if one test is empty (no test), return an empty text.
+
+    The remaining tests are not joined, because their result would be true for more values than all tests together.
+    """
     return " AND ".join(tests) if all(tests) else ""
 
 
@@ -222,7 +225,7 @@ _NO_CONDITIONS = ("BIGINT", "INTEGER", "DOUBLE", "HUGEINT", "VARCHAR", "TIMESTAM
 
 
 def _patch_render_expr(library_function: Callable[[ir.Expr], str]) -> Callable[[ir.Expr], str]:
-    def render_expr(node: ir.Expr) -> str:
+    def render_expr_with_type_checks(node: ir.Expr) -> str:
         if isinstance(node, ir.FunctionCall):
             rendered = _render_call_with_type_checks(library_function, node)
         elif isinstance(node, ir.UnaryOp) and node.op == "+":
@@ -241,7 +244,7 @@ def _patch_render_expr(library_function: Callable[[ir.Expr], str]) -> Callable[[
                 rendered = add_type_guard(render_type_test(rendered, tuple(refused)), failure, rendered)
         return _add_check_for_dynamic_grouping_key(node, rendered) if id(node) in _KEYS.get() else rendered
 
-    return render_expr
+    return render_expr_with_type_checks
 
 
 def _render_unary_plus(library_function: Callable[[ir.Expr], str], operand: ir.Expr) -> str:

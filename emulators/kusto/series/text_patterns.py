@@ -23,12 +23,15 @@ type Key = tuple[str, ...]
 def compute_text_patterns(
     texts: Sequence[str] | None, counts: Sequence[float] | None, threshold: float | None, characters: str | None
 ) -> Any:
-    """Group similar texts, and return the pattern of each text.
+    """Group similar texts; return ``{"patterns": [...]}`` with the pattern of each text, in the order of ``texts``.
+
+    Return None if ``texts`` or ``counts`` is None (null in SQL).
 
     Args:
         texts: distinct texts.
         counts: number of occurrences of each text.
-        threshold: minimum share of all occurrences that a pattern, and each of its constant words, must have.
+        threshold: minimum share (0 to 1) of all occurrences. A rarer word becomes a wildcard, and the texts of a rarer
+            pattern get the pattern :data:`OTHERS`. None for the default.
         characters: characters between the words; None for all except ASCII letters and digits.
     """
     if texts is None or counts is None:

@@ -106,7 +106,8 @@ class SqliteChainStore:
                 fault = f"The audit chain {chain.target} has a record with an invalid sequence number"
                 raise _build_damaged_chain_error(fault) from error
             except RecordPastEndError as error:
-                raise _build_damaged_chain_error(f"The audit chain {chain.target} has a record past its end") from error
+                fault = f"The audit chain {chain.target} has a record that its head row does not include"
+                raise _build_damaged_chain_error(fault) from error
             committing = True
             return tip
 

@@ -20,7 +20,7 @@ class Pipe:
         self.open = True
         self._call: Callable[[], None] = lambda: None
 
-    def has_room(self) -> bool:
+    def can_accept_data(self) -> bool:
         """Return whether the fake socket accepts data."""
         return self.open
 

@@ -6,7 +6,7 @@ from functions import GROUPS
 from functions.lazy_groups import load_operations
 from shared.auth.rights import AccessRight
 from shared.http.operations import Operation
-from shared.http.unknown_names import map_accepted_names
+from shared.http.unknown_names import map_accepted_names_to_documented_names
 from shared.openapi.operation_errors import OWN_CODES
 
 SIGNED = {
@@ -42,7 +42,7 @@ async def test_every_decision_can_be_signed() -> None:
     assert found == SIGNED
     for name in SIGNED:
         operation = operations[name]
-        assert "signature" in map_accepted_names(operation.body), name
+        assert "signature" in map_accepted_names_to_documented_names(operation.body), name
         assert operation.requires_user, name
         codes = {"SIGNATURE_REQUIRED", "REAUTHENTICATION_REQUIRED", "SIGNATURE_TOKEN_USED", "SIGNATURE_LOCKED"}
         assert codes <= set(OWN_CODES[operation.name]), name

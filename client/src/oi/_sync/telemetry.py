@@ -158,9 +158,14 @@ class Spool:
         self._file.remove_refused([each.id for each in refused])
 
     def _mark_messages_named_in_error(self, lookup: str, rows: list[tuple[int, bytes]], error: ApiError) -> bool:
-        """Mark as refused the messages that an error reply names.
+        """Mark as refused the messages that an error reply names; return whether it names one.
 
-        Return False if the error names no message, so that the service refuses all messages of the connection.
+        If it names none, the service refuses the whole connection, and no message is marked.
+
+        Args:
+            lookup: short name of the connection in URLs.
+            rows: the sent messages, each with its id in the file.
+            error: error reply of the service.
 
         Raises:
             ApiError: the same error, if the batch must be sent again later or with another API key.

@@ -20,7 +20,7 @@ from oi.verification.bundle_receipts import (
     find_receipt_file_names,
     group_receipts_by_chain,
     load_enclosed_keys,
-    verify_receipts,
+    verify_receipts_and_describe_unknown_key,
 )
 from oi.verification.export import (
     AMENDMENTS,
@@ -172,7 +172,13 @@ def _check_file_digests(files: Mapping[str, bytes]) -> None:
 
 
 def _describe_missing_file(name: str, files: Mapping[str, bytes], source: str) -> str:
-    """Return an error message about a file that is missing in the bundle, or in the list of files in ``source``."""
+    """Return the error message for a file that is only in the bundle, or only in the list of files in ``source``.
+
+    Args:
+        name: name of the file.
+        files: content of each file in the bundle, by name.
+        source: name of the file in the bundle that contains the list, such as the manifest.
+    """
     if name in files:
         return f"the bundle contains this file, but {source} does not list it"
     return f"{source} lists this file, but the bundle does not contain it"
@@ -214,7 +220,7 @@ def _verify_chain(
             line = f"{verifiers.outcome}: {agreement}" if records else "empty: no records"
         else:
             line = _verify_filtered_chain(files, manifest, entry, records, checkpoint)
-        receipt_doubt = verify_receipts(receipts, records, checkpoint, verifiers.keys)
+        receipt_doubt = verify_receipts_and_describe_unknown_key(receipts, records, checkpoint, verifiers.keys)
     except BrokenError as error:
         result.faults.append(f"{name}: broken at {error.broken_at}: {error}")
         return

@@ -51,7 +51,7 @@ def load_enclosed_keys(files: Mapping[str, bytes]) -> list[VerifierKey]:
         raise BrokenError(KEY_SET, str(error)) from None
 
 
-def verify_receipts(
+def verify_receipts_and_describe_unknown_key(
     receipts: Mapping[str, bytes],
     records: Sequence[Mapping[str, Any]],
     checkpoint: CheckpointContent | None,

@@ -36,7 +36,7 @@ _CHAIN_NAME = re.compile(
     r"(?P<workspace>oi-provenance/[^/]+)"
     r"/(?P<target>PlatformConfig|AccessControl|DomainEvents|DomainAmendments)(?:/(?P<scope>[^/]+))?"
 )
-"""Name of a chain, as :func:`build_origin` builds it; a scope may have the name of a target."""
+"""Name of a chain, as :func:`build_checkpoint_origin` builds it; a scope may have the name of a target."""
 TARGETS = ("PlatformConfig", "AccessControl", "DomainEvents", "DomainAmendments")
 
 
@@ -48,7 +48,9 @@ Its argument is the address; None stands for the service of the stored login.
 
 
 def main(arguments: list[str], sign_in: SignIn | None = None) -> int:
-    """Verify an exported chain, or download a chain if the first argument is ``fetch``; return the exit status.
+    """Verify an exported chain, an audit bundle or a receipt; if the first argument is ``fetch``, download a chain.
+
+    Return the exit status: 0 if all is valid, 1 if something is broken, 2 if it could not be verified.
 
     Args:
         arguments: arguments of the command line.

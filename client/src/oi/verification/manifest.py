@@ -66,7 +66,10 @@ def parse_manifest(content: bytes) -> dict[str, Any]:
         if not _is_valid_entry(entry, number):
             raise BrokenError(MANIFEST, f"entry {number} of the manifest's property `chains` is invalid")
         if not entry["complete"] and not any(filters.values()):
-            raise BrokenError(MANIFEST, f"entry {number} of `chains` is not complete, but the manifest has no filters")
+            raise BrokenError(
+                MANIFEST,
+                f"entry {number} of `chains` has `complete: false`, which is allowed only if `filters` has a value",
+            )
     return manifest
 
 

@@ -92,7 +92,7 @@ class CheckpointContent:
     """Content of a signed checkpoint.
 
     Attributes:
-        origin: name of the chain in checkpoints, see :func:`build_origin`.
+        origin: name of the chain in checkpoints, see :func:`build_checkpoint_origin`.
         size: number of records that the checkpoint covers.
         root: Merkle root of these records (RFC 6962), 32 bytes.
     """
@@ -129,7 +129,7 @@ def build_key_name(workspace: str) -> str:
     return f"oi-provenance/{quote(workspace, safe='')}"
 
 
-def build_origin(workspace: str, target: str, scope_key: str = "") -> str:
+def build_checkpoint_origin(workspace: str, target: str, scope_key: str = "") -> str:
     """Return the origin (first line) of a chain's checkpoints, such as ``oi-provenance/plant/DomainEvents/line-1``.
 
     Args:
@@ -168,7 +168,7 @@ def open_checkpoint_with_keys(
     for key, signature in by_known:
         _verify_signature(text, key, signature)
     unknown = "" if by_known else _require_unknown_key_id(signatures, keys, name)
-    checkpoint, origin = _parse_checkpoint(text), build_origin(workspace, target, scope_key)
+    checkpoint, origin = _parse_checkpoint(text), build_checkpoint_origin(workspace, target, scope_key)
     if checkpoint.origin != origin:
         raise NoteError(f"the checkpoint belongs to {checkpoint.origin}, not to {origin}")
     return OpenedCheckpoint(checkpoint, list(dict.fromkeys(key for key, _ in by_known)), unknown)
@@ -231,7 +231,9 @@ def _split_note(note: bytes) -> tuple[str, Sequence[_NoteSignature]]:
     text, blank, signatures = decoded.rpartition("\n\n")
     control = any(ord(character) < ord(" ") and character != "\n" for character in decoded)
     if len(note) > MAX_NOTE_BYTES or not blank or not signatures.endswith("\n") or control:
-        raise NoteError("the checkpoint is not a signed note: text, an empty line, signature lines")
+        raise NoteError(
+            "the checkpoint is not a signed note; a signed note has text, an empty line and signature lines"
+        )
     return text + "\n", [_parse_signature(line) for line in signatures.split("\n")[:-1]]
 
 
@@ -257,11 +259,15 @@ def _parse_signature(line: str) -> _NoteSignature:
     """
     name, _, encoded = line.removeprefix(_DASH).partition(" ")
     if not line.startswith(_DASH) or not encoded:
-        raise NoteError("the checkpoint is not a signed note: text, an empty line, signature lines")
+        raise NoteError(
+            "the checkpoint is not a signed note; a signed note has text, an empty line and signature lines"
+        )
     try:
         decoded = _decode_base64(encoded)
     except ValueError:
-        raise NoteError("the checkpoint is not a signed note: text, an empty line, signature lines") from None
+        raise NoteError(
+            "the checkpoint is not a signed note; a signed note has text, an empty line and signature lines"
+        ) from None
     return _NoteSignature(name, decoded[:4], decoded[4:])
 
 

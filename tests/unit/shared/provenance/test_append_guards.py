@@ -80,7 +80,7 @@ async def test_an_append_is_rejected_if_a_record_follows_the_head_item(ledger: L
     """If a record is stored after the head item's record, an append fails at once, because a retry cannot succeed."""
     last = f"(SELECT hash FROM records WHERE chain = chains.chain AND sequence = {COUNT - 1})"
     change_head_item(ledger, f"UPDATE chains SET sequence = {COUNT - 1}, hash = {last}")
-    assert "has a record past its end" in await read_rejection_detail(ledger)
+    assert "has a record that its head row does not include" in await read_rejection_detail(ledger)
 
 
 async def test_an_operator_can_remove_future_records(ledger: Ledger) -> None:

@@ -16,7 +16,7 @@ from shared.backends.embedded.key_files import FileNoteSigner, rotate_checkpoint
 from shared.errors import Kind, WorkspaceError
 from shared.provenance.checkpoint_ports import NoteSigner
 from shared.provenance.checkpoints import Checkpoints
-from shared.provenance.notes import NoteError, VerifierKey, build_origin, open_checkpoint
+from shared.provenance.notes import NoteError, VerifierKey, build_checkpoint_origin, open_checkpoint
 from shared.provenance.verifier import ChainVerifier
 from tests.key_vault import KeyVaultDouble, Tokens
 from tests.unit.shared.provenance.chains import BATCH, PLATFORM, WORKSPACE, Ledger, get_workspace_id, open_ledger
@@ -94,11 +94,11 @@ async def test_a_replaced_key_is_trusted_but_does_not_sign(ledger: Ledger, rotat
     # Either key verifies earlier notes.
     given = (await after.load_newest_verified(BATCH)).stored.note
     for key in (old, new):
-        assert open_checkpoint(given, key, build_origin(WORKSPACE, *BATCH)).size == 3
+        assert open_checkpoint(given, key, build_checkpoint_origin(WORKSPACE, *BATCH)).size == 3
     await ledger.fill(BATCH, 2)
     made = await after.create(BATCH)
     assert made is not None
-    origin = build_origin(WORKSPACE, *BATCH)
+    origin = build_checkpoint_origin(WORKSPACE, *BATCH)
     assert open_checkpoint(made.note, new, origin).size == 5
     with pytest.raises(NoteError):
         open_checkpoint(made.note, old, origin)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from shared.provenance.notes import NoteError, VerifierKey, build_origin, open_checkpoint, verify_note
+from shared.provenance.notes import NoteError, VerifierKey, build_checkpoint_origin, open_checkpoint, verify_note
 from tests.unit.shared.provenance.chains import PLATFORM, WORKSPACE, Ledger, open_ledger
 
 
@@ -13,7 +13,7 @@ async def test_invalid_checkpoint_notes_are_rejected(ledger: Ledger, tmp_path: P
     made = await ledger.checkpoints.create(PLATFORM)
     assert made is not None
     key = await ledger.checkpoints.load_verifier_key()
-    origin = build_origin(WORKSPACE, "PlatformConfig")
+    origin = build_checkpoint_origin(WORKSPACE, "PlatformConfig")
     assert open_checkpoint(made.note, key, origin).size == 7
     async with open_ledger(tmp_path / "second") as second:
         stranger = await second.checkpoints.load_verifier_key()

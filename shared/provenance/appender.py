@@ -303,7 +303,8 @@ class Appender:
 
         The outcome is the stored record if the chain contains the append id: an earlier attempt, or the same request in
         another process, stored the record after this attempt's first look-up, and the check possibly rejected the
-        append because of this record. Otherwise the outcome is ``error``, or "unknown" if an earlier attempt can still store the record.
+        append because of this record. Otherwise the outcome is ``error``, or "unknown" if an earlier attempt can still
+        store the record.
         """
         stored = await self._store.find(self.chain, LookupField.APPEND_ID, [entry.append_id]) if entry.look_up else ()
         if stored:

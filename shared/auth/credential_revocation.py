@@ -59,7 +59,7 @@ class CredentialRevoker:
         of the first revocation.
 
         Raises:
-            WorkspaceError: UNAVAILABLE; the key is possibly revoked, and its event is recorded later then.
+            WorkspaceError: UNAVAILABLE; the key may be revoked nevertheless. Its event is then recorded later.
         """
         at = key.revoked_at or self._runtime.now()
         await self._revoke(caller, "ApiKey", key.key_id, key.principal, at, self._store.revoke_key)
@@ -70,7 +70,7 @@ class CredentialRevoker:
         A token that was revoked before is treated as in :meth:`revoke_key`.
 
         Raises:
-            WorkspaceError: UNAVAILABLE; the token is possibly revoked, and its event is recorded later then.
+            WorkspaceError: UNAVAILABLE; the token may be revoked nevertheless. Its event is then recorded later.
         """
         await self._revoke(caller, "Token", token_id, principal, self._runtime.now(), self._store.revoke_token)
 

@@ -2,8 +2,8 @@
 
 One logical partition contains the version, all keys, all revocations and the pending audit events of revocations. Each
 change is a transactional batch that also replaces the version under If-Match. The batch that revokes a credential also
-stores its event. Each issued token is an item in a separate partition. The revocation of a token is another item, in the
-common partition. The token and its revocation are deleted some time after the token has expired
+stores its event. Each issued token is an item in a separate partition. The revocation of a token is another item, in
+the common partition. The token and its revocation are deleted some time after the token has expired
 (``RETENTION_AFTER_EXPIRY``). Each grant is one item in a separate partition, which expires with the grant.
 
 A token and the revocation of its parent are in separate partitions, so no transaction contains both:

@@ -127,6 +127,9 @@ class RemoteWorkspace:
         except urllib.error.HTTPError as error:
             with error:
                 raise _error_from_http_reply(error) from None
+        except (http.client.IncompleteRead, http.client.RemoteDisconnected):
+            detail = "The connection ended before the reply was complete; the request may have been executed."
+            raise WorkspaceError(Kind.UNAVAILABLE, "REPLY_INVALID", detail) from None
         except (http.client.HTTPException, ValueError):
             # For example a reply that is not HTTP, a host name that is too long, or a token with a line break.
             raise _build_invalid_reply_error() from None

@@ -12,6 +12,7 @@ from shared.errors import WorkspaceError
 
 _TOKEN = b'{"Token": "token"}'
 _NOT_HTTP = b"SSH-2.0-server\r\n"
+_CUT_OFF = b"HTTP/1.0 200 OK\r\nContent-Length: 9\r\n\r\n{"
 
 
 @pytest.mark.parametrize(
@@ -108,7 +109,7 @@ class _FixedReply(BaseHTTPRequestHandler):
         """Write no log."""
 
     def _reply(self, content: bytes) -> None:
-        if content == _NOT_HTTP:
+        if content in {b"", _NOT_HTTP, _CUT_OFF}:
             self.wfile.write(content)
             return
         self.send_response(200)
@@ -143,6 +144,20 @@ def test_a_reply_that_is_not_the_services_is_reported(token: bytes, content: byt
         with pytest.raises(WorkspaceError, match="check `--url`"):
             workspace.plan(b"", Path("w.yaml"))
         with pytest.raises(WorkspaceError, match="check `--url`"):
+            workspace.apply(b"", Path("w.yaml"), "tag")
+        server.shutdown()
+        thread.join()
+
+
+@pytest.mark.parametrize("content", [b"", _CUT_OFF])
+def test_a_connection_that_ends_early_leaves_the_outcome_open(content: bytes) -> None:
+    """If the connection ends before the reply is complete, the error states that the document may be applied."""
+    handler = type("Handler", (_FixedReply,), {"token": _TOKEN, "content": content})
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
+        thread.start()
+        workspace = RemoteWorkspace(f"http://127.0.0.1:{server.server_port}", "key")
+        with pytest.raises(WorkspaceError, match="may have been executed"):
             workspace.apply(b"", Path("w.yaml"), "tag")
         server.shutdown()
         thread.join()

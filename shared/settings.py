@@ -325,7 +325,9 @@ class Settings(BaseModel):
         address = value.removesuffix("/")
         parts = urlsplit(address)
         if address and (parts.scheme not in {"http", "https"} or not parts.hostname or address != _get_origin(parts)):
-            raise ValueError("PUBLIC_URL must be scheme, host and port in lower case, such as https://plant.example")
+            raise ValueError(
+                "PUBLIC_URL must be only scheme, host and port in lower case, such as https://plant.example"
+            )
         return address
 
     @field_validator("continuation_secret", "webhook_secret_key")

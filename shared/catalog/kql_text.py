@@ -15,6 +15,15 @@ _OUTSIDE = (
     (re.compile(r"\bexternal(?:data|_table)\s*+[\[(]"), "externaldata or external_table()"),
 )
 _OWN_TABLE = re.compile(r"\blet(?:\s++Telemetry\b|\s*+[\[{])")
+_QUOTED_CALL = re.compile(r"\]\s*+\(")
+_QUOTED_NAME = re.compile(r"\s*+[hH]?@?(?:'([^'\"\\]*+)'|\"([^'\"\\]*+)\")\s*+")
+_ESCAPING_FUNCTIONS = frozenset(
+    {
+        *("cluster", "database", "external_table", "externaldata"),
+        *("graph", "materialized-view-combine", "materialized_view", "stored_query_result", "table"),
+    }
+)
+"""Functions that read other data than the filtered table, in lower case."""
 _UNION_PART = re.compile(r"\bunion\b|[*|;()]")
 _OPENING = re.compile(r"[^()]*+\(")
 _SET_STATEMENTS = re.compile(r"(?:[\s;]++|\bset\b[^;]*+;)*+")
@@ -25,7 +34,6 @@ _ESCAPES_TIME_RANGE = (
         "materialized_view(), materialized-view-combine or graph()",
     ),
     (re.compile(r"\b(?:table|stored_query_result)\s*+\("), "a table named by a function"),
-    (re.compile(r"\]\s*+\("), "a function that is called by a quoted name"),
     *_OUTSIDE,
     (_OWN_TABLE, "its own definition of `Telemetry`"),
 )
@@ -78,6 +86,8 @@ def reject_time_range_bypass(kql: str, field: str = "timeRange") -> None:
     for pattern, feature in _ESCAPES_TIME_RANGE:
         if pattern.search(text):
             raise _build_time_range_error(field, feature)
+    if _calls_function_by_quoted_name(kql, text):
+        raise _build_time_range_error(field, "a function that is called by a quoted name")
     if _has_statement_before_parameters(text):
         raise _build_time_range_error(field, "a statement before `declare query_parameters`")
     if "union" in text and _has_parenthesis_in_literal(text):
@@ -125,6 +135,26 @@ def _mask_all_but_code(kql: str) -> str:
     The engine treats many non-ASCII characters as white space. Names and operators are ASCII.
     """
     return mask_literals(kql).encode("ascii", "replace").decode("ascii").replace("?", " ")
+
+
+def _calls_function_by_quoted_name(kql: str, text: str) -> bool:
+    """Return whether a query calls a function that escapes the filter by a quoted name, such as ``['table'](...)``.
+
+    Brackets before a parenthesis that contain anything other than one quoted name count as such a call. Other quoted
+    names are columns or tables, as in ``partition by ['Device Id'] (...)``.
+
+    Args:
+        kql: text of the query.
+        text: the same text, in which spaces replace strings and comments.
+    """
+    checked = 0
+    for call in _QUOTED_CALL.finditer(text):
+        start = text.rfind("[", checked, call.start())
+        checked = call.end()
+        name = _QUOTED_NAME.fullmatch(kql, start + 1, call.start()) if start >= 0 else None
+        if name is None or (name[1] or name[2] or "").strip().casefold() in _ESCAPING_FUNCTIONS:
+            return True
+    return False
 
 
 def _has_statement_before_parameters(text: str) -> bool:

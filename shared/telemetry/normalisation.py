@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from shared.telemetry.layout import MessageLayout, validate_id
+from shared.telemetry.layout import MessageLayout, is_valid_id, validate_id
 from shared.telemetry.models import TELEMETRY_HUB, HubEvent, Impulse
 from shared.telemetry.pointers import Pointer, remove_at_pointer, resolve_pointer
 from shared.telemetry.properties import DEVICE_ID, MESSAGE_ID, TIMESTAMP, select_impulse_headers
@@ -44,13 +44,18 @@ def to_impulse(source: str, event: HubEvent, route: Route, message: dict[str, An
         timestamp=event.enqueued_at if timestamp is None else timestamp,
         connection=route.connection,
         surfaces=route.surfaces,
-        device_id=(event.device_id or route.connection) if device_id is None else device_id,
+        device_id=_choose_device_id(event, route) if device_id is None else device_id,
         headers=select_impulse_headers(event.properties),
         payload=message,
     )
     for pointer in extracted:
         remove_at_pointer(message, pointer)
     return impulse
+
+
+def _choose_device_id(event: HubEvent, route: Route) -> str:
+    """Return the device id that IoT Hub added to an event if it is valid, else the lookup of the connection."""
+    return event.device_id if is_valid_id(event.device_id) else route.connection
 
 
 def build_message_id_from_position(source: str, event: HubEvent) -> str:

@@ -109,6 +109,7 @@ def test_unclosed_declare_statement_is_rejected() -> None:
         "union (A | where false and x > datetime((()), *",
         "['table']('Telemetry') | count",
         "[@\"materialized_view\"] ('Telemetry')",
+        "['Table' ]('Telemetry')",
         "table\u200b('Telemetry')",
         "graph('plant')",
         "materialized-view-combine('v') base (A) delta (B) aggregations (summarize count())",
@@ -142,6 +143,8 @@ def test_queries_that_bypass_time_range_are_rejected(kql: str) -> None:
         "declare query_parameters(a:datetime = datetime(2026-01-01)); Telemetry | where Timestamp > a",
         "set query_datascope = hotcache; declare query_parameters(a:int = 1); Telemetry",
         "Telemetry | where Timestamp > datetime(2026-01-01) and DeviceId in ('a', '\u00e4')",
+        "Telemetry | partition by ['Device Id'] (take 1)",
+        "union withsource=['src'] (Telemetry | take 1)",
     ],
 )
 def test_ordinary_queries_accept_time_range(kql: str) -> None:

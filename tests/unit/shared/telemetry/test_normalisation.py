@@ -36,6 +36,8 @@ def test_missing_message_values_are_read_from_the_event() -> None:
     impulse = to_impulse("telemetry", without, ROUTE, {})
     assert (impulse.timestamp, impulse.message_id, impulse.device_id) == (without.enqueued_at, "0-3", "rig")
     assert to_impulse("telemetry", with_device, ROUTE, {}).device_id == "iot-1"
+    too_long = build_event(b"", 3, device="d" * 257)
+    assert to_impulse("telemetry", too_long, ROUTE, {}).device_id == "rig"
 
 
 @pytest.mark.parametrize(

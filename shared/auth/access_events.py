@@ -56,7 +56,7 @@ def parse_stored_event(stored: object) -> AccessEvent | None:
     """Parse the stored form of a pending event; if it is damaged, log an error and return None."""
     try:
         members = json.loads(stored) if isinstance(stored, str | bytes) else None
-    except ValueError:
+    except (ValueError, RecursionError):
         members = None
     if not isinstance(members, dict) or not all(_is_valid(name, members.get(name)) for name in _NAMES):
         _LOG.error(

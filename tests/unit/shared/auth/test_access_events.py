@@ -23,6 +23,7 @@ def test_a_stored_event_is_parsed_completely() -> None:
         "",
         b"\xff",
         "[]",
+        "[" * 100_000,
         EVENT.to_text()[:-5],
         json.dumps({"append_id": "a"}),
         EVENT.to_text().replace('"ann"', "7"),

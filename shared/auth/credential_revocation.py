@@ -77,23 +77,27 @@ class CredentialRevoker:
     async def complete_pending_revocations(self) -> None:
         """Complete the revocations whose event is still pending, oldest first, and append their events.
 
-        An event that the chain rejects stays pending and does not block the other events.
+        An event that the chain rejects stays pending. A revocation that cannot be completed does not block the others.
 
         Raises:
-            WorkspaceError: UNAVAILABLE; the remaining events stay pending.
+            WorkspaceError: UNAVAILABLE; the first such error, after each revocation was tried.
         """
         pending = await self._store.list_pending_events()
         if not pending or not await self._audit.is_audited(pending[0].action):
             return
+        failure: WorkspaceError | None = None
         for event in pending:
             try:
                 await self._complete_interrupted_revocation(event)
             except (WorkspaceError, ValueError) as error:
                 if isinstance(error, WorkspaceError) and error.kind is Kind.UNAVAILABLE:
-                    raise
+                    failure = failure or error
+                    continue
                 _LOG.error(
                     "the audit chain rejects a pending event: %s", error, extra=logs.fields(event=event.append_id)
                 )
+        if failure is not None:
+            raise failure
 
     async def _revoke(
         self, caller: Principal, entity_type: str, credential_id: str, principal: str, at: datetime, store: _Store

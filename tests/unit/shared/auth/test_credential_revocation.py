@@ -158,6 +158,22 @@ async def test_an_event_that_the_chain_rejects_does_not_block_others(auth_worksp
     assert [event.entity_id for event in await auth_workspace.store.list_pending_events()] == [first.key_id]
 
 
+async def test_a_revocation_that_cannot_be_completed_does_not_block_others(
+    auth_workspace: Workspace, chain: Chain
+) -> None:
+    """The job completes all revocations that it can, and then raises the first error of the others."""
+    keys = [await create_key(auth_workspace) for _ in range(3)]
+    chain.errors[""] = UNAVAILABLE
+    for key in keys:
+        await catch_error(auth_workspace.api_keys.revoke(ALICE, key.key_id))
+    chain.errors.clear()
+    chain.errors[keys[0].key_id] = UNAVAILABLE
+    chain.errors[keys[1].key_id] = WorkspaceError(Kind.UNAVAILABLE, "PROVENANCE_BUSY", "The chain is busy.")
+    assert (await catch_error(auth_workspace.revoker.complete_pending_revocations())).code == "PROVENANCE_UNAVAILABLE"
+    assert [event["EntityID"] for event in auth_workspace.trail] == [keys[2].key_id]
+    assert len(await auth_workspace.store.list_pending_events()) == 2
+
+
 async def test_without_provenance_no_event_is_pending(auth_workspace: Workspace) -> None:
     """If the workspace has no provenance, a key is revoked without a pending event."""
     key = await create_key(auth_workspace)

@@ -53,10 +53,14 @@ class AccessAudit:
 
     async def is_audited(self, action: str) -> bool:
         """Return whether the workspace has provenance; if not, log a warning that names the action."""
-        if (await self._directory.get_team()).audited:
+        if await self.has_provenance():
             return True
         _LOG.warning("provenance is not configured; the action is not audited", extra=logs.fields(action=action))
         return False
+
+    async def has_provenance(self) -> bool:
+        """Return whether the workspace has provenance (audit chains)."""
+        return (await self._directory.get_team()).audited
 
     async def append(self, event: AccessEvent) -> Mapping[str, Any]:
         """Append an audit event, for which :meth:`is_audited` is True; return the stored record.

@@ -83,7 +83,13 @@ class CredentialRevoker:
             WorkspaceError: UNAVAILABLE; the first such error, after each revocation was tried.
         """
         pending = await self._store.list_pending_events()
-        if not pending or not await self._audit.is_audited(pending[0].action):
+        if not pending:
+            return
+        if not await self._audit.has_provenance():
+            _LOG.warning(
+                "provenance is not configured; events of revocations stay pending",
+                extra=logs.fields(count=len(pending)),
+            )
             return
         failure: WorkspaceError | None = None
         for event in pending:

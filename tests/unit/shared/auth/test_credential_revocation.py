@@ -184,15 +184,19 @@ async def test_without_provenance_no_event_is_pending(auth_workspace: Workspace)
     assert auth_workspace.trail == []
 
 
-async def test_events_stay_pending_while_provenance_is_off(auth_workspace: Workspace, chain: Chain) -> None:
-    """The job appends no event while the workspace has no provenance; the event is not lost."""
+async def test_events_stay_pending_while_provenance_is_off(
+    auth_workspace: Workspace, chain: Chain, caplog: pytest.LogCaptureFixture
+) -> None:
+    """While the workspace has no provenance, the job appends no event and logs that the events stay pending."""
     key = await create_key(auth_workspace)
     chain.errors[""] = UNAVAILABLE
     await catch_error(auth_workspace.api_keys.revoke(ALICE, key.key_id))
     chain.errors.clear()
     audited, auth_workspace.team_now = auth_workspace.team_now, replace(auth_workspace.team_now, audited=False)
+    caplog.clear()
     await auth_workspace.revoker.complete_pending_revocations()
     assert auth_workspace.trail == []
+    assert caplog.messages == ["provenance is not configured; events of revocations stay pending"]
     auth_workspace.team_now = audited
     await auth_workspace.revoker.complete_pending_revocations()
     assert [event["EntityID"] for event in auth_workspace.trail] == [key.key_id]

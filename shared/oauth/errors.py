@@ -4,7 +4,6 @@ Refused requests are counted in a metric and in at most one audit event per clie
 one count, so that invented ids cannot fill the audit log.
 """
 
-import asyncio
 from collections import Counter
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -105,10 +104,14 @@ class _Refusals:
 
     Attributes:
         hour: hour of the last audit event, of this instance or of another one.
+        attempted_hour: hour of an append that failed or was cancelled, but possibly stored its event; else empty.
+        is_appending: True while an append runs.
         counts: number of refused requests by error code.
     """
 
     hour: str = ""
+    attempted_hour: str = ""
+    is_appending: bool = False
     counts: Counter[str] = field(default_factory=Counter)
 
 
@@ -116,7 +119,8 @@ class RefusalRecorder:
     """Counts the requests of OAuth clients that this instance refused.
 
     All instances together append one audit event per client and hour. It contains the number of the client's requests
-    that its instance refused since its own previous event. The other instances add their counts to a later event.
+    that one instance refused since the previous event of that instance. The other instances add their counts to a later
+    event, when they refuse a request of the client again; counts of an instance that stops before are lost.
 
     Args:
         audit: records the audit events.
@@ -132,7 +136,8 @@ class RefusalRecorder:
     async def record(self, client_id: str, error: OAuthErrorCode) -> None:
         """Count a refused request; append an audit event if the client has none for the current hour.
 
-        If the append fails or is cancelled, the client's next refused request appends the event.
+        If the append fails or is cancelled, the client's next refused request appends the event. Requests that are
+        refused during an append are counted in a later event.
 
         Args:
             client_id: id of the client; empty for an unknown client.
@@ -144,18 +149,28 @@ class RefusalRecorder:
             known = UNKNOWN_CLIENT
         refusals = self._clients.setdefault(known, _Refusals())
         refusals.counts[str(error)] += 1
-        hour = _format_hour(self._runtime.now())
-        if refusals.hour == hour:
+        await self._append_new_events(known, refusals)
+
+    async def _append_new_events(self, client_id: str, refusals: _Refusals) -> None:
+        """Append the event of a failed append and the event of the current hour, if they are missing."""
+        hour = max(_format_hour(self._runtime.now()), refusals.attempted_hour)
+        # The hour is earlier than the last one if the clock was set back; its event possibly has counts already.
+        if refusals.is_appending or hour <= refusals.hour:
             return
-        earlier, refusals.hour = refusals.hour, hour
+        refusals.is_appending = True
         try:
-            refusals.counts -= await self._record_refusals_of_hour(known, hour, refusals.counts)
+            for missing in dict.fromkeys((refusals.attempted_hour or hour, hour)):
+                if refusals.counts:
+                    await self._append_event(client_id, missing, refusals)
         except WorkspaceError as failure:
-            refusals.hour = earlier
             _LOG.warning("refused requests of a client are not audited yet", extra=logs.fields(error=failure.code))
-        except asyncio.CancelledError:
-            refusals.hour = earlier
-            raise
+        finally:
+            refusals.is_appending = False
+
+    async def _append_event(self, client_id: str, hour: str, refusals: _Refusals) -> None:
+        refusals.attempted_hour = hour
+        refusals.counts -= await self._record_refusals_of_hour(client_id, hour, refusals.counts)
+        refusals.hour, refusals.attempted_hour = hour, ""
 
     async def _record_refusals_of_hour(self, client_id: str, hour: str, counts: Counter[str]) -> Counter[str]:
         """Append the event of an hour unless it is stored; return the counts of this instance that it contains."""

@@ -55,6 +55,7 @@ class Trail(AccessAudit):
         audited: True if the workspace has provenance.
         is_failing: True if no event can be stored.
         failure_after_append: error that is raised after an event is stored.
+        may_append: set unless appends wait.
     """
 
     def __init__(self, log: SqliteAuditLog) -> None:
@@ -63,6 +64,8 @@ class Trail(AccessAudit):
         self.audited = True
         self.is_failing = False
         self.failure_after_append: BaseException | None = None
+        self.may_append = asyncio.Event()
+        self.may_append.set()
 
     async def get_team(self) -> Team:
         """Return a team without members."""
@@ -72,6 +75,7 @@ class Trail(AccessAudit):
         """Record an audit event."""
         if self.is_failing:
             raise WorkspaceError(Kind.UNAVAILABLE, "X", "x")
+        await self.may_append.wait()
         record = await super().record_event(*args, **members)
         if self.failure_after_append is not None:
             raise self.failure_after_append
@@ -153,9 +157,10 @@ async def test_an_unreachable_audit_log_loses_no_rejection(trail: Trail) -> None
     assert await trail.list_events() == [("tool", 2, {"invalid_grant": 2})]
 
 
-@pytest.mark.parametrize(
-    "failure", [WorkspaceError(Kind.UNAVAILABLE, "PROVENANCE_OUTCOME_UNKNOWN", "x"), asyncio.CancelledError()]
-)
+UNKNOWN_OUTCOMES = [WorkspaceError(Kind.UNAVAILABLE, "PROVENANCE_OUTCOME_UNKNOWN", "x"), asyncio.CancelledError()]
+
+
+@pytest.mark.parametrize("failure", UNKNOWN_OUTCOMES)
 async def test_a_stored_event_without_a_reply_counts_each_rejection_once(trail: Trail, failure: BaseException) -> None:
     """If an event is stored but the recorder does not learn it, each rejection is in exactly one event."""
     time = VirtualTime()
@@ -171,6 +176,62 @@ async def test_a_stored_event_without_a_reply_counts_each_rejection_once(trail: 
         ("tool", 1, {"invalid_grant": 1}),
         ("tool", 2, {"invalid_grant": 1, "invalid_scope": 1}),
     ]
+
+
+@pytest.mark.parametrize("failure", UNKNOWN_OUTCOMES)
+async def test_a_stored_event_without_a_reply_counts_each_rejection_once_in_the_next_hour(
+    trail: Trail, failure: BaseException
+) -> None:
+    """If the recorder does not learn before the next hour that an event is stored, no rejection is counted twice."""
+    time = VirtualTime()
+    recorder = RefusalRecorder(trail, runtime=time.runtime)
+    trail.failure_after_append = failure
+    with suppress(asyncio.CancelledError):
+        await recorder.record("tool", OAuthErrorCode.INVALID_GRANT)
+    trail.failure_after_append = None
+    time.advance(3600)
+    await recorder.record("tool", OAuthErrorCode.INVALID_SCOPE)
+    assert await trail.list_events() == [("tool", 1, {"invalid_grant": 1}), ("tool", 1, {"invalid_scope": 1})]
+
+
+async def test_an_event_that_was_not_stored_is_stored_once_in_the_next_hour(trail: Trail) -> None:
+    """If an event cannot be stored before the next hour, one event counts its rejections and the new one."""
+    time = VirtualTime()
+    recorder = RefusalRecorder(trail, runtime=time.runtime)
+    trail.is_failing = True
+    await recorder.record("tool", OAuthErrorCode.INVALID_GRANT)
+    trail.is_failing = False
+    time.advance(3600)
+    await recorder.record("tool", OAuthErrorCode.INVALID_SCOPE)
+    await recorder.record("tool", OAuthErrorCode.INVALID_SCOPE)
+    events = await trail.list_events()
+    assert events == [("tool", 2, {"invalid_grant": 1, "invalid_scope": 1}), ("tool", 1, {"invalid_scope": 1})]
+
+
+async def test_an_append_that_ends_in_the_next_hour_counts_each_rejection_once(trail: Trail) -> None:
+    """A rejection during an append that takes until the next hour is counted in a later event."""
+    time = VirtualTime()
+    recorder = RefusalRecorder(trail, runtime=time.runtime)
+    trail.may_append.clear()
+    async with asyncio.TaskGroup() as tasks:
+        tasks.create_task(recorder.record("tool", OAuthErrorCode.INVALID_GRANT))
+        await asyncio.sleep(0)
+        time.advance(3600)
+        tasks.create_task(recorder.record("tool", OAuthErrorCode.INVALID_SCOPE))
+        await asyncio.sleep(0)
+        trail.may_append.set()
+    await recorder.record("tool", OAuthErrorCode.INVALID_SCOPE)
+    assert await trail.list_events() == [("tool", 1, {"invalid_grant": 1}), ("tool", 2, {"invalid_scope": 2})]
+
+
+async def test_a_clock_that_is_set_back_loses_no_rejection(trail: Trail) -> None:
+    """Rejections after the clock was set back into an hour with an event are counted in a later event."""
+    time = VirtualTime()
+    recorder = RefusalRecorder(trail, runtime=time.runtime)
+    for seconds in (0, 3600, -3600, 7200):
+        time.advance(seconds)
+        await recorder.record("tool", OAuthErrorCode.INVALID_GRANT)
+    assert [count for _, count, _ in await trail.list_events()] == [1, 1, 2]
 
 
 async def test_rejections_without_provenance_are_not_counted_later(trail: Trail) -> None:

@@ -214,11 +214,11 @@ class Checkpoints:
         Args:
             chain: chain of the checkpoint.
             is_current_signature_required: False to return the note without this signature if the current key cannot be
-                reached.
+                reached or is replaced during signing.
 
         Raises:
             WorkspaceError: NOT_FOUND ``CHECKPOINT_NOT_FOUND`` if the chain has no checkpoint; UNAVAILABLE if a store
-                or a required key does not respond.
+                or a required key does not respond, or a required key is replaced during signing.
             NoteError: if the stored checkpoint is not trusted.
         """
         stored = await self.find_newest(chain)

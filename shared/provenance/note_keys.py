@@ -131,12 +131,13 @@ class NoteKeys:
 
         Args:
             note: signed note.
-            is_required: True to raise an error if the current key cannot be reached, because a retry can succeed.
+            is_required: True to raise an error if the current key cannot be reached or is replaced during signing,
+                because a retry can succeed.
 
         Raises:
             NoteError: if the note is not trusted.
-            WorkspaceError: UNAVAILABLE if a signature is required and the current key cannot be reached; and as
-                :meth:`require_signer_key`.
+            WorkspaceError: UNAVAILABLE if a signature is required and the current key cannot be reached or is replaced
+                during signing; and as :meth:`require_signer_key`.
         """
         text = verify_note(note, await self.require_signer_key(note))
         try:
@@ -144,9 +145,8 @@ class NoteKeys:
             if find_signer(note, [key]) is not None:
                 return note
             both = note + await self._build_signature_line(text, key)
-            verify_note(both, key)
-        except NoteError:
-            return note
+            with _report_replaced_key():
+                verify_note(both, key)
         except WorkspaceError as error:
             if is_required and error.kind is Kind.UNAVAILABLE:
                 raise

@@ -216,6 +216,18 @@ class RotatingSigner(FileNoteSigner):
         return await super().sign(message)
 
 
+async def test_a_required_signature_of_a_key_that_is_replaced_is_unavailable(ledger: Ledger, tmp_path: Path) -> None:
+    """If the key is replaced during signing, its additional signature is missing, or raises an error if required."""
+    stored = await ledger.checkpoints.create(BATCH)
+    assert stored is not None
+    rotate_checkpoint_key(tmp_path / "checkpoint-key.pem")
+    turning = open_checkpoints(ledger, RotatingSigner(tmp_path / "checkpoint-key.pem", tmp_path / "checkpoints"))
+    assert (await turning.load_newest_verified(BATCH)).stored.note == stored.note
+    with pytest.raises(WorkspaceError) as caught:
+        await turning.load_newest_verified(BATCH, is_current_signature_required=True)
+    assert (caught.value.kind, caught.value.code) == (Kind.UNAVAILABLE, "CHECKPOINTS_UNAVAILABLE")
+
+
 async def test_a_note_with_an_invalid_signature_is_not_stored(ledger: Ledger, tmp_path: Path) -> None:
     """A new checkpoint whose signature does not match its key is not stored, because it could not be replaced."""
     turning = open_checkpoints(ledger, RotatingSigner(tmp_path / "checkpoint-key.pem", tmp_path / "checkpoints"))

@@ -241,6 +241,7 @@ class ChainSection:
         checkpoints, chain = self._sources.checkpoints, self._chain
         before = (await self._sources.store.read_tip(chain)).sequence
         reason = await self._create_checkpoint_or_describe_refusal()
+        newest = None
         try:
             # `verifier-key.txt` contains only the current key, which must verify the note.
             current = await checkpoints.load_newest_verified(chain, is_current_signature_required=True)
@@ -254,11 +255,13 @@ class ChainSection:
                 return _SignedState(0, None, 0)
             reason = reason or error.detail
         else:
+            newest = current.stored
             # The checkpoint can be valid although its signature for receipts is not.
             if not reason or current.checkpoint.size >= before:
-                return _SignedState(current.checkpoint.size, current.stored.note, current.checkpoint.size)
+                return _SignedState(current.checkpoint.size, newest.note, current.checkpoint.size)
         tip = await self._sources.store.read_tip(chain)
-        newest = await checkpoints.find_newest(chain)
+        # A stored note has no added signature, so it is read only if it could not be verified.
+        newest = newest or await checkpoints.find_newest(chain)
         if tip.sequence:
             _LOG.warning("a chain of a bundle was not signed", extra=logs.fields(target=chain.target, cause=reason))
         return _SignedState(tip.sequence, None if newest is None else newest.note, 0)

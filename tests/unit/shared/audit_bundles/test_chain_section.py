@@ -78,6 +78,12 @@ def _read_record_ids(folder: Path) -> list[str]:
         return [record["RecordID"] for record in json.loads(file.read("chains/1.json"))]
 
 
+async def _is_checkpoint_signed_by_current_key(services: Services, folder: Path) -> bool:
+    with zipfile.ZipFile(folder / "bundle.zip") as file:
+        note = file.read("checkpoints/1.txt")
+    return find_signer(note, [await services.provenance.checkpoints.load_verifier_key()]) is not None
+
+
 def _damage(folder: Path, *statements: str) -> None:
     """Run SQL statements in the store, in which the chain is the last one."""
     with closing(sqlite3.connect(folder / "provenance.sqlite")) as file, file:
@@ -112,9 +118,10 @@ async def test_a_bundle_has_no_records_that_were_added_after_the_signature_of_an
 async def test_a_bundle_has_the_records_of_a_chain_that_cannot_be_signed(
     services: Services, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """If a chain cannot be signed, the bundle has its records and its last checkpoint, but no proof."""
+    """If a chain cannot be signed, the bundle has its last checkpoint, which the current key verifies, but no proof."""
     await _append_event(services, "first")
     await services.provenance.checkpoints.create(CHAIN)
+    rotate_checkpoint_key(tmp_path / "checkpoint-key.pem")
     await _append_event(services, "second")
 
     async def refuse(chain: ChainKey) -> None:
@@ -123,6 +130,7 @@ async def test_a_bundle_has_the_records_of_a_chain_that_cannot_be_signed(
     monkeypatch.setattr(services.provenance.checkpoints, "create", refuse)
     entry = await _write_section(services, tmp_path)
     assert (entry["records"], entry["checkpoint"], entry["proof"]) == (2, "checkpoints/1.txt", None)
+    assert await _is_checkpoint_signed_by_current_key(services, tmp_path)
 
 
 async def test_a_bundle_is_retried_if_the_current_key_cannot_sign_a_checkpoint_of_a_retired_key(
@@ -141,9 +149,7 @@ async def test_a_bundle_is_retried_if_the_current_key_cannot_sign_a_checkpoint_o
             await _write_section(services, tmp_path)
     assert caught.value.code == "CHECKPOINTS_UNAVAILABLE"
     await _write_section(services, tmp_path)
-    with zipfile.ZipFile(tmp_path / "bundle.zip") as file:
-        note = file.read("checkpoints/1.txt")
-    assert find_signer(note, [await services.provenance.checkpoints.load_verifier_key()]) is not None
+    assert await _is_checkpoint_signed_by_current_key(services, tmp_path)
 
 
 @pytest.mark.parametrize("entity", ["", "entity 3"])

@@ -25,6 +25,7 @@ from shared.provenance.canonical import encode_jcs
 from shared.provenance.cose import encode_key_set
 from shared.provenance.decisions import find_decisions, read_decided_amendment_id
 from shared.provenance.hash_rule import format_record_id
+from shared.provenance.notes import VerifierKey
 from shared.provenance.ports import ChainKey, ChainRecord, ChainStore, Filters, Target
 from shared.provenance.queries import MAX_CHAIN, iterate_record_pages
 from shared.runtime import SYSTEM_RUNTIME, Runtime
@@ -195,7 +196,8 @@ class BundleRunner:
             False if too many bundles of the same principal are waiting in this process; retry later.
 
         Raises:
-            WorkspaceError: UNAVAILABLE if a store does not respond; retry.
+            WorkspaceError: UNAVAILABLE if a store does not respond, or if the key that signs checkpoints cannot be
+                reached or was replaced during the build; retry.
         """
         job = await self._jobs.find_job(job_id)
         if job is None or job.bundle is None or not job.is_unfinished:
@@ -242,6 +244,7 @@ class BundleRunner:
     async def _write_bundle_file(self, job: Job, bundle: BundleRequest, path: Path) -> int:
         """Write the zip file of a bundle; return the number of records in the file."""
         watch = _JobWatch(self._jobs, job.id, self._scratch, self._runtime)
+        key = await self._sources.checkpoints.load_verifier_key()
         entries: list[dict[str, Any]] = []
         selections: list[tuple[ChainKey, Filters]] = []
         with BundleFile(path, self._runtime) as file:
@@ -265,14 +268,18 @@ class BundleRunner:
                 "chains": entries,
             }
             await file.write_entry(MANIFEST, encode_jcs(manifest))
-            await self._write_public_keys(file, bundle)
+            await self._write_public_keys(file, bundle, key)
             report = render_bundle_report(self._sources.store, manifest, selections, self._runtime)
             await file.write_entry_in_parts(REPORT, report)
             await file.write_entry(README, build_readme(manifest, file.digests))
         return sum(entry["records"] for entry in entries)
 
-    async def _write_public_keys(self, file: BundleFile, bundle: BundleRequest) -> None:
-        key = await self._sources.checkpoints.load_verifier_key()
+    async def _write_public_keys(self, file: BundleFile, bundle: BundleRequest, key: VerifierKey) -> None:
+        """Write the public keys of the bundle; ``key`` is the signing key from before the first chain was read."""
+        if await self._sources.checkpoints.load_verifier_key() != key:
+            # One key must verify the checkpoints of all chains, but some have no signature of the new key.
+            detail = "The key that signs checkpoints was replaced while the bundle was built; try again."
+            raise WorkspaceError(Kind.UNAVAILABLE, "CHECKPOINTS_UNAVAILABLE", detail)
         await file.write_entry(VERIFIER_KEY, f"{key}\n".encode())
         if bundle.receipts:
             await file.write_entry(KEY_SET, encode_key_set(await self._sources.checkpoints.keys.load_trusted_keys()))

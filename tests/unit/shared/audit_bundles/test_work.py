@@ -2,6 +2,7 @@
 
 import hashlib
 import io
+import itertools
 import json
 import sqlite3
 import zipfile
@@ -14,11 +15,15 @@ from typing import Any
 import pytest
 
 from shared.audit_bundles import work
-from shared.audit_bundles.bundle_file import KEY_SET
+from shared.audit_bundles.bundle_file import KEY_SET, VERIFIER_KEY, BundleFile
+from shared.audit_bundles.chain_section import ChainSection
 from shared.audit_bundles.work import build_readme, render_bundle_report
+from shared.backends.embedded.key_files import rotate_checkpoint_key
 from shared.backends.embedded.provenance import SqliteChainStore
 from shared.catalog.document import load_document
 from shared.downloads.models import BundledChain, BundleRequest, DownloadFormat, Job, JobStatus
+from shared.errors import Kind, WorkspaceError
+from shared.provenance.notes import VerifierKey, verify_note
 from shared.provenance.ports import ChainKey, ChainRecord, ChainStore, Filters, Target, Tip
 from shared.provenance.records import build_record_draft, seal_record
 from shared.runtime import SYSTEM_RUNTIME
@@ -214,6 +219,18 @@ def _build_job(job_id: str, chain: ChainKey) -> Job:
     )
 
 
+async def _append_event(services: Services) -> None:
+    event = {"EntityType": "Test", "EntityID": "1", "ActionType": "Test", "Name": "first"}
+    await services.provenance.audit_log.append(Target.DOMAIN_EVENTS, "ann@t", event, append_id="1", scope_key="hall")
+
+
+async def _open_bundle(services: Services, job_id: str) -> zipfile.ZipFile:
+    job = await services.downloads.jobs.find_job(job_id)
+    assert job is not None
+    [(_, stored)] = job.list_files()
+    return zipfile.ZipFile(io.BytesIO(await services.downloads.blobs.read(stored.blob)))
+
+
 async def test_a_build_on_two_processes_keeps_the_result_of_the_first(
     monkeypatch: pytest.MonkeyPatch, bundle_processes: tuple[Services, Services]
 ) -> None:
@@ -226,8 +243,7 @@ async def test_a_build_on_two_processes_keeps_the_result_of_the_first(
         await upload(name, source)
 
     monkeypatch.setattr(slow.downloads.blobs, "upload", let_other_process_complete)
-    event = {"EntityType": "Test", "EntityID": "1", "ActionType": "Test", "Name": "first"}
-    await slow.provenance.audit_log.append(Target.DOMAIN_EVENTS, "ann@t", event, append_id="1", scope_key="hall")
+    await _append_event(slow)
     assert await slow.audit_bundles.runner.build_bundle_unless_busy(JOB)
     job = await slow.downloads.jobs.find_job(JOB)
     assert job is not None
@@ -252,8 +268,7 @@ async def test_a_bundle_that_no_retry_can_complete_fails_at_once(
 ) -> None:
     """If the key of the stored checkpoints is missing, the bundle fails without a retry, and its job has the reason."""
     services, other = bundle_processes
-    event = {"EntityType": "Test", "EntityID": "1", "ActionType": "Test", "Name": "first"}
-    await services.provenance.audit_log.append(Target.DOMAIN_EVENTS, "ann@t", event, append_id="1", scope_key="hall")
+    await _append_event(services)
     await services.provenance.checkpoints.create_all()
     (tmp_path / "checkpoint-key.pem").unlink()
     assert await other.audit_bundles.runner.build_bundle_unless_busy(JOB)
@@ -261,6 +276,30 @@ async def test_a_bundle_that_no_retry_can_complete_fails_at_once(
     assert job is not None
     assert job.status is JobStatus.FAILED
     assert (job.error or "").startswith("CHECKPOINT_REFUSED: ")
+
+
+async def test_a_bundle_is_built_again_if_the_key_is_replaced_after_a_chain(
+    monkeypatch: pytest.MonkeyPatch, bundle_processes: tuple[Services, Services], tmp_path: Path
+) -> None:
+    """If the key is replaced after a chain was signed, a retry builds a bundle that its enclosed key verifies."""
+    services, _ = bundle_processes
+    await _append_event(services)
+    write = ChainSection.write
+
+    async def write_then_replace_key(section: ChainSection, file: BundleFile) -> dict[str, Any]:
+        entry = await write(section, file)
+        rotate_checkpoint_key(tmp_path / "checkpoint-key.pem")
+        return entry
+
+    with monkeypatch.context() as patch:
+        patch.setattr(ChainSection, "write", write_then_replace_key)
+        with pytest.raises(WorkspaceError) as caught:
+            await services.audit_bundles.runner.build_bundle_unless_busy(JOB)
+    assert (caught.value.kind, caught.value.code) == (Kind.UNAVAILABLE, "CHECKPOINTS_UNAVAILABLE")
+    assert await services.audit_bundles.runner.build_bundle_unless_busy(JOB)
+    with await _open_bundle(services, JOB) as bundle:
+        key = VerifierKey.parse(bundle.read(VERIFIER_KEY).decode().strip())
+        assert verify_note(bundle.read("checkpoints/1.txt"), key)
 
 
 @pytest.mark.parametrize("damage", ["", "UPDATE records SET hash = 'ab' WHERE sequence = 1"], ids=["valid", "broken"])
@@ -274,19 +313,19 @@ async def test_the_report_of_a_bundle_has_only_records_of_the_bundle(
     with closing(sqlite3.connect(tmp_path / "provenance.sqlite")) as file, file:
         file.execute(f"{damage} AND chain = (SELECT max(chain) FROM chains)" if damage else "SELECT 1")
     load_verifier_key = services.provenance.checkpoints.load_verifier_key
+    loads = itertools.count()
 
-    async def append_then_load_key() -> Any:
-        await log.append(CHAIN, build_record_draft(DECISION, "ApprovedAt"))
-        await log.append(CHAIN, build_record_draft(AMENDMENT, "AmendedAt"))
+    async def load_key_and_append_after_chains() -> Any:
+        # The key is loaded before and after the chains.
+        if next(loads):
+            await log.append(CHAIN, build_record_draft(DECISION, "ApprovedAt"))
+            await log.append(CHAIN, build_record_draft(AMENDMENT, "AmendedAt"))
         return await load_verifier_key()
 
-    monkeypatch.setattr(services.provenance.checkpoints, "load_verifier_key", append_then_load_key)
+    monkeypatch.setattr(services.provenance.checkpoints, "load_verifier_key", load_key_and_append_after_chains)
     await services.downloads.jobs.create(_build_job("b2", CHAIN))
     assert await services.audit_bundles.runner.build_bundle_unless_busy("b2")
-    job = await services.downloads.jobs.find_job("b2")
-    assert job is not None
-    [(_, stored)] = job.list_files()
-    with zipfile.ZipFile(io.BytesIO(await services.downloads.blobs.read(stored.blob))) as bundle:
+    with await _open_bundle(services, "b2") as bundle:
         page = bundle.read("report.html").decode()
         assert len(json.loads(bundle.read("chains/1.json"))) == 1
     assert (page.count("<article"), page.count("Approved by")) == (1, 0)

@@ -8,7 +8,7 @@ import pytest
 from oi._sync.telemetry import Spool, Telemetry
 from oi._sync.transport import Transport
 from oi.batches import MAX_BYTES, MAX_MESSAGES
-from oi.errors import NotFoundError, UnreachableError
+from oi.errors import ApiError, NotFoundError, UnreachableError
 from oi.spool_file import SpoolFile
 
 
@@ -17,12 +17,15 @@ class FakeService:
 
     def __init__(self) -> None:
         self.lost = 0
+        self.fixed_reply: httpx.Response | None = None
         self.stored: dict[str, int] = {}
         self.refused = set[int]()
         self.unknown = set[str]()
 
     def reply_to_request(self, request: httpx.Request) -> httpx.Response:
         """Store each message once by its messageId, and reply; if the test requires it, lose the reply."""
+        if self.fixed_reply is not None:
+            return self.fixed_reply
         if request.url.path.rpartition("/")[2] in self.unknown:
             return httpx.Response(404, json={"code": "CONNECTION_NOT_FOUND", "detail": "Unknown."})
         lines = [httpx.Response(200, content=line).json() for line in request.content.splitlines()]
@@ -131,3 +134,23 @@ def test_a_spool_is_sent_in_batches_of_limited_size(tmp_path: Path) -> None:
         assert len(spool._file.read_batch()[1]) == MAX_MESSAGES
         assert (spool.flush(), len(spool)) == (count, 0)
     assert list(fake_service.stored.values()) == list(range(count))
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        httpx.Response(202, json={"status": "maintenance"}),
+        httpx.Response(202, json=[1]),
+        httpx.Response(202, json={"accepted": 1}),
+        httpx.Response(200, json={"accepted": 2}),
+    ],
+)
+def test_messages_stay_in_the_file_until_a_reply_confirms_all_of_them(tmp_path: Path, reply: httpx.Response) -> None:
+    """A success that does not confirm all messages, such as that of a proxy, is an error, and no message is deleted."""
+    fake_service = FakeService()
+    fake_service.fixed_reply = reply
+    with open_spool(tmp_path / "spool", fake_service) as spool:
+        spool.put("press", [{"value": 1}, {"value": 2}])
+        with pytest.raises(ApiError, match="does not confirm 2 messages"):
+            spool.flush()
+        assert len(spool) == 2

@@ -203,6 +203,20 @@ def parse_json_reply(response: httpx.Response) -> Any:
         raise ApiError(response.status_code, "", detail) from None
 
 
+def require_accepted(response: httpx.Response, count: int) -> None:
+    """Check that the service has accepted all ``count`` telemetry messages of a request.
+
+    A proxy before the service can reply with a success of its own, such as a page about maintenance.
+
+    Raises:
+        ApiError: the reply does not confirm the messages.
+    """
+    body = parse_json_reply(response)
+    if response.status_code != httpx.codes.ACCEPTED or not isinstance(body, dict) or body.get("accepted") != count:
+        detail = f"The reply {response.status_code} does not confirm {count:,} messages. Is another server answering?"
+        raise ApiError(response.status_code, "", detail)
+
+
 def _format_url_without_secrets(url: httpx.URL | str) -> str:
     """Return scheme, host and path of a URL.
 

@@ -10,7 +10,7 @@ from oi._async.transport import AsyncTransport
 from oi.batches import MESSAGE_ID_POINTER, add_message_id, encode_message, split_into_batches
 from oi.errors import ApiError
 from oi.refusals import Action, interpret_refusal
-from oi.requests import parse_json_reply
+from oi.requests import require_accepted
 from oi.spool_file import RefusedMessage, SpoolFile
 
 _NDJSON = {"Content-Type": "application/x-ndjson"}
@@ -63,12 +63,16 @@ class AsyncTelemetry:
         Args:
             lookup: short name of the connection in URLs.
             lines: messages as NDJSON lines; each message needs an id, so that a repeated request stores it only once.
+
+        Raises:
+            ApiError: the service rejects the batch or cannot be reached, or the reply does not confirm all messages.
         """
-        content = b"".join(lines)
+        batch = list(lines)
         path = f"/oi-api/telemetry/{quote(lookup, safe='')}"
         # The service stores a messageId once, so the request is safe to repeat without remembering its reply.
-        reply = await self._transport.request("POST", path, content=content, headers=_NDJSON, appends=True)
-        return int(parse_json_reply(reply)["accepted"])
+        reply = await self._transport.request("POST", path, content=b"".join(batch), headers=_NDJSON, appends=True)
+        require_accepted(reply, len(batch))
+        return len(batch)
 
     def spool(self, path: Path | str) -> "AsyncSpool":
         """Open a spool file, which stores messages until the service has accepted them.

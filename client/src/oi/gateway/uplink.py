@@ -8,10 +8,10 @@ from urllib.parse import quote
 import httpx
 
 from oi._async.transport import AsyncTransport
-from oi.errors import ApiError, SignInError
+from oi.errors import SignInError
 from oi.gateway.clock import ReceiveClock
 from oi.gateway.settings import ServiceSettings
-from oi.requests import parse_json_reply
+from oi.requests import parse_json_reply, require_accepted
 
 _TELEMETRY_WRITE = ["Workspace.Telemetry.Write"]
 _LEVEL = 1
@@ -47,7 +47,7 @@ class Uplink:
             # Compression releases the interpreter lock, so the event loop continues meanwhile.
             headers, lines = _GZIP, await asyncio.to_thread(gzip.compress, lines, _LEVEL)
         path = f"/oi-api/telemetry/{quote(lookup, safe='')}"
-        _check_accepted(await self._send_request("POST", path, content=lines, headers=headers), count)
+        require_accepted(await self._send_request("POST", path, content=lines, headers=headers), count)
 
     async def request_identity(self) -> dict[str, Any]:
         """Request the identity and the access rights of the API key.
@@ -90,17 +90,3 @@ class Uplink:
             before, self._retired, self._transport = self._retired, transport, None
             if before is not None:
                 await before.aclose()
-
-
-def _check_accepted(reply: httpx.Response, count: int) -> None:
-    """Check that the service has accepted all ``count`` messages of a request.
-
-    A proxy before the service can answer with a success of its own, such as a page about maintenance.
-
-    Raises:
-        ApiError: the reply does not confirm the messages.
-    """
-    body = parse_json_reply(reply)
-    if reply.status_code != httpx.codes.ACCEPTED or not isinstance(body, dict) or body.get("accepted") != count:
-        detail = f"The reply {reply.status_code} does not confirm {count:,} messages. Is another server answering?"
-        raise ApiError(reply.status_code, "", detail)

@@ -3,7 +3,7 @@
 import json
 import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler, HTTPServer, ThreadingHTTPServer
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
@@ -11,6 +11,7 @@ import pytest
 from oi.verification.fetch import MAX_ATTEMPTS, MAX_WAIT_SECONDS, PAGE, FetchError, fetch_chain
 
 from shared.provenance.hash_rule import LAST_SEQUENCE, format_record_id
+from tests.unit.shared.backends.test_outbound_http import create_certificate
 
 
 class GrowingChain:
@@ -117,12 +118,18 @@ def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 
 
 def test_requests_are_repeated_after_temporary_failures(
-    chain: GrowingChain, tmp_path: Path, pauses: list[float]
+    chain: GrowingChain, tmp_path: Path, pauses: list[float], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A request is repeated after `Retry-After` if the service replies 429 or 503, and if the connection is lost."""
+    """A request is repeated after `Retry-After` if the service replies 429 or 503, and if the connection is lost.
+
+    Standard error announces each repetition.
+    """
     chain.failures = [(429, "17"), (503, ""), (0, ""), (503, "60")]
     assert len(fetch_sequences(chain, tmp_path / "export.json")) == PAGE - 3
     assert pauses == [17, 2, 4, 60]
+    first, *_, last = capsys.readouterr().err.splitlines()
+    assert first == "note: the service returned status 429; next attempt in 17 s"
+    assert last == "note: the service returned status 503; next attempt in 60 s"
 
 
 @pytest.mark.parametrize(
@@ -149,3 +156,16 @@ def test_a_permanent_failure_ends_the_download(
         fetch_chain(chain.address, "jwt", "AccessControl", "", tmp_path / "export.json")
     assert (failed.value.exit_status, len(pauses), chain.failures) == (exit_status, attempts - 1, [])
     assert not (tmp_path / "export.json").exists()
+
+
+def test_a_request_is_not_repeated_after_an_invalid_certificate(tmp_path: Path, pauses: list[float]) -> None:
+    """The download ends at once if the certificate of the service is not trusted."""
+    with HTTPServer(("127.0.0.1", 0), BaseHTTPRequestHandler) as server:
+        server.socket = create_certificate(tmp_path, "plant.example").wrap_socket(server.socket, server_side=True)
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        with pytest.raises(FetchError, match="certificate verify failed") as failed:
+            fetch_chain(f"https://127.0.0.1:{server.server_port}", "jwt", "AccessControl", "", tmp_path / "export.json")
+        server.shutdown()
+        thread.join()
+    assert (failed.value.exit_status, pauses) == (3, [])

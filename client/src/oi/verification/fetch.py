@@ -11,6 +11,8 @@ import http.client
 import json
 import os
 import re
+import ssl
+import sys
 import urllib.error
 import urllib.parse
 import urllib.request
@@ -21,6 +23,7 @@ from pathlib import Path
 from time import sleep
 from typing import Any, Final
 
+from oi.control_characters import escape_controls
 from oi.verification.hash_rule import LAST_SEQUENCE, parse_integer_or_exact_float
 from oi.verification.merkle import CompactRange
 
@@ -347,7 +350,8 @@ def _fetch_page_and_has_more(url: str, token: str, query: dict[str, Any]) -> tup
 def _fetch_body_and_has_more_header(url: str, token: str, path: str, query: dict[str, Any]) -> tuple[Any, str]:
     """Send a request to the service; return the body of the reply and its header ``x-provenance-has-more``.
 
-    A request that is rejected with status 429 or 503, or whose connection is lost, is repeated after a pause.
+    A request that is rejected with status 429 or 503, or whose connection is lost, is repeated after a pause. A line on
+    standard error announces each repetition.
     """
     address = f"{url.rstrip('/')}/oi-api/provenance/{path}?{urllib.parse.urlencode(query)}"
     if urllib.parse.urlsplit(address).scheme not in {"http", "https"}:
@@ -360,6 +364,7 @@ def _fetch_body_and_has_more_header(url: str, token: str, path: str, query: dict
             delay = error.find_delay(attempt)
             if delay is None:
                 raise
+            sys.stderr.write(f"note: {escape_controls(str(error))}; next attempt in {delay} s\n")
         sleep(delay)
         attempt += 1
 
@@ -379,7 +384,10 @@ def _send_once(address: str, token: str) -> tuple[Any, str]:
             raise _TemporaryError(reason, error.code, retry_after=error.headers.get("Retry-After", "")) from None
         raise FetchError(reason, error.code) from None
     except (OSError, http.client.IncompleteRead) as error:
-        raise _TemporaryError(f"cannot reach the service: {error}", exit_status=_UNREACHABLE) from None
+        reason = f"cannot reach the service: {error}"
+        if isinstance(getattr(error, "reason", error), ssl.SSLCertVerificationError):
+            raise FetchError(reason, exit_status=_UNREACHABLE) from None
+        raise _TemporaryError(reason, exit_status=_UNREACHABLE) from None
     except http.client.InvalidURL as error:
         raise FetchError(f"the address of the service is invalid: {error}") from None
     except (ValueError, RecursionError, http.client.HTTPException) as error:

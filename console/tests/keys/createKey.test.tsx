@@ -6,10 +6,7 @@ import { CreateKey } from "../../src/pages/keys/CreateKey.tsx";
 import { session } from "../../src/session/index.ts";
 import { signIn } from "../amendments/pages.ts";
 
-afterEach(() => {
-  document.body.replaceChildren();
-  vi.restoreAllMocks();
-});
+afterEach(() => document.body.replaceChildren());
 
 test("the form of a new key opens on a page that was loaded by http, which has no crypto.randomUUID", () => {
   vi.stubGlobal("crypto", { getRandomValues: crypto.getRandomValues.bind(crypto) });

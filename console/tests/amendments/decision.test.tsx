@@ -60,3 +60,18 @@ test("a retry keeps the idempotency key, an edited decision gets a new one", asy
   await press("Reload");
   expect(reload).toHaveBeenCalledOnce();
 });
+
+test("a decision that comes first is not the user's own if the service refused the earlier attempt for good", async () => {
+  const refusal = new ApiError({ status: 400, code: "VALIDATION_FAILED", detail: "The reason is too long" });
+  const post = vi.spyOn(session.api, "post").mockRejectedValueOnce(refusal);
+  await press("Reject");
+  await type("wrong");
+  await press("Reject");
+  await vi.waitFor(() => expect(root.textContent).toContain("The reason is too long"));
+  const decided = { status: 409, code: "AMENDMENT_NOT_PENDING", detail: "", members: { currentStatus: "rejected" } };
+  post.mockRejectedValueOnce(new ApiError(decided));
+  await type("wrong value");
+  await press("Reject");
+  await vi.waitFor(() => expect(root.textContent).toContain("Your decision was not recorded"));
+  expect(root.textContent).not.toContain("possibly your own");
+});

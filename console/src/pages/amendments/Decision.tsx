@@ -1,7 +1,7 @@
 import { useId, useLayoutEffect, useState } from "preact/hooks";
 import { type Amendment, approveAmendment, rejectAmendment } from "@/api/amendments.ts";
 import { announceDecision } from "@/api/decisions.ts";
-import { createIdempotencyKey } from "@/api/idempotency.ts";
+import { createIdempotencyKey, needsNewKey } from "@/api/idempotency.ts";
 import { ApiError } from "@/api/index.ts";
 import { Button } from "@/components/Button.tsx";
 import { Dialog } from "@/components/Dialog.tsx";
@@ -88,12 +88,15 @@ function DecisionDialog({ kind, pending, scope, amendment, onClose, onReload }: 
   });
   const content = JSON.stringify([reason.trim(), signing.meaning, signing.statement.trim()]);
   const [sent, setSent] = useState<string>();
+  /** Whether an attempt with this content was possibly stored; the service refused all others for good. */
+  const [uncertain, setUncertain] = useState(false);
   /** Whether an earlier attempt, with other content, was possibly stored. */
   const [edited, setEdited] = useState(false);
   useLayoutEffect(() => {
     if (sent !== undefined && sent !== content) {
       setSent(undefined);
-      setEdited(true);
+      setEdited(edited || uncertain);
+      setUncertain(false);
       setKey(createIdempotencyKey());
     }
   }, [sent, content]);
@@ -118,6 +121,7 @@ function DecisionDialog({ kind, pending, scope, amendment, onClose, onReload }: 
       onReload();
     } catch (failed) {
       setError(failed);
+      setUncertain(uncertain || !needsNewKey(failed));
       setBusy(false);
     }
   };

@@ -38,3 +38,15 @@ test("a page without pending amendments leads to newer ones", async () => {
   await act(() => findButton("Newer")?.click());
   await vi.waitFor(() => expect(root.textContent).toContain("000000000009"));
 });
+
+test("older amendments are reachable although the RecordID of the last one on the page is damaged", async () => {
+  const damaged = { RecordID: "?", Damaged: true, Content: "{", Hash: "x" };
+  const headers = new Headers({ "x-provenance-has-more": "true" });
+  const page = { ...makeReply([makeAmendment(9), damaged]), headers };
+  const request = vi.spyOn(session.api, "request").mockResolvedValue(page);
+  await act(() => render(<Queue scope="s" from={undefined} />, root));
+  await vi.waitFor(() => expect(root.textContent).toContain("000000000009"));
+  request.mockResolvedValue(makeReply([makeAmendment(7)]));
+  await act(() => findButton("Older")?.click());
+  await vi.waitFor(() => expect(root.textContent).toContain("000000000007"));
+});

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { AmendmentRecord } from "@/api/amendments.ts";
-import { computeStatuses, findCurrentStatus, toEntry } from "@/pages/amendments/entries.ts";
+import { computeStatuses, findCurrentStatus, findLastSequence, toEntry } from "@/pages/amendments/entries.ts";
 
 const AMENDMENT = {
   RecordID: "000000000001",
@@ -27,4 +27,9 @@ test("a waiting amendment is pending, and one without a loaded decision is decid
   expect(currentStatuses([AMENDMENT], [AMENDMENT.RecordID])).toEqual(["pending"]);
   expect(currentStatuses([AMENDMENT], [])).toEqual(["decided"]);
   expect(currentStatuses([{ ...AMENDMENT, Status: "approved" }], [])).toEqual(["approved"]);
+});
+
+test("the next page begins after the last valid RecordID, because a damaged record possibly has an invalid one", () => {
+  expect(findLastSequence(["000000000009", "000000000008", "?"])).toBe(8);
+  expect(findLastSequence(["?"])).toBeUndefined();
 });

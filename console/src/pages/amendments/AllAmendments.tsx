@@ -7,11 +7,10 @@ import { Empty } from "@/components/Empty.tsx";
 import { Field, Select } from "@/components/Field.tsx";
 import { Loading } from "@/components/Loading.tsx";
 import { ErrorNotice } from "@/components/Notice.tsx";
-import { parseRecordId } from "@/proof/record.ts";
 import { navigate } from "@/router/route.ts";
 import { AmendmentStatus } from "./AmendmentStatus.tsx";
 import css from "./Amendments.module.css";
-import { computeStatuses, type Entry, findCurrentStatus, toEntry } from "./entries.ts";
+import { computeStatuses, type Entry, findCurrentStatus, findLastSequence, toEntry } from "./entries.ts";
 import { buildEntityAddress } from "./place.ts";
 
 const PAGE = 200;
@@ -75,8 +74,8 @@ export function AllAmendments({ scope }: { scope: string }) {
     work.current?.abort();
     const abort = new AbortController();
     work.current = abort;
-    const last = parseRecordId(before.at(-1)?.RecordID);
-    const toSequence = last === null ? undefined : last - 1;
+    const last = findLastSequence(before.map(({ RecordID }) => RecordID));
+    const toSequence = last === undefined ? undefined : last - 1;
     setState((now) => ({ ...now, loading: true, error: undefined }));
     loadPage(scope, { ...filters, toSequence }, abort.signal).then(
       ({ records, hasMore, pending }) =>

@@ -5,12 +5,11 @@ import { Button } from "@/components/Button.tsx";
 import { Empty } from "@/components/Empty.tsx";
 import { Loaded } from "@/components/Loaded.tsx";
 import { useResource } from "@/components/useResource.ts";
-import { parseRecordId } from "@/proof/record.ts";
 import { DamagedNotice } from "./AlteredNotice.tsx";
 import { AmendmentCard } from "./AmendmentCard.tsx";
 import css from "./Amendments.module.css";
 import { Decision } from "./Decision.tsx";
-import { toEntry } from "./entries.ts";
+import { findLastSequence, toEntry } from "./entries.ts";
 
 const PAGE = 50;
 
@@ -36,7 +35,7 @@ export function Queue({ scope, from }: Props) {
       <Loaded resource={resource} rows={6}>
         {({ records, hasMore }) => {
           const waiting = records.filter((record) => !isTransition(record)).map(toEntry);
-          const last = parseRecordId(waiting.at(-1)?.id);
+          const last = findLastSequence(waiting.map(({ id }) => id));
           return (
             <>
               {waiting.length === 0 && <Nothing hasNewer={pages.length > 1} />}
@@ -54,7 +53,7 @@ export function Queue({ scope, from }: Props) {
                   Refresh
                 </Button>
                 {pages.length > 1 && <Button onClick={() => setPages(pages.slice(0, -1))}>Newer</Button>}
-                {hasMore && last !== null && <Button onClick={() => setPages([...pages, last - 1])}>Older</Button>}
+                {hasMore && last !== undefined && <Button onClick={() => setPages([...pages, last - 1])}>Older</Button>}
               </div>
             </>
           );

@@ -1,5 +1,6 @@
 // Amendments and decisions as entries of one list, and their current status.
 import { type Amendment, type AmendmentRecord, isTransition, type Transition } from "@/api/amendments.ts";
+import { parseRecordId } from "@/proof/record.ts";
 
 /** An amendment or a decision, with the same properties for person and time. */
 export interface Entry {
@@ -33,6 +34,12 @@ export function toEntry(record: AmendmentRecord): Entry {
 
 function copyCommonFields(record: AmendmentRecord): { id: string; status: string; damaged: boolean } {
   return { id: record.RecordID, status: record.Status, damaged: false };
+}
+
+/** Returns the last sequence in a list of RecordIDs; a damaged record possibly has an invalid one. */
+export function findLastSequence(ids: readonly string[]): number | undefined {
+  const sequences = ids.map(parseRecordId).filter((sequence) => sequence !== null);
+  return sequences.at(-1);
 }
 
 /** Returns the current status of each amendment, by its RecordID. */

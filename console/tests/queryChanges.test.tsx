@@ -48,3 +48,10 @@ test("a draft whose change is in the audit log gets no warning", async () => {
   expect(text).toContain("long, default 6");
   expect(text).not.toContain("lookup");
 });
+
+test("a recorded change that is older than a field of the query is not reported as missing", async () => {
+  const parameters = [{ default: 6, name: "n", type: "long" }];
+  const { cacheSeconds: _, ...early } = STATE;
+  const text = await show({ ...early, parameters, approval: null }, APPROVED);
+  expect(text).not.toContain("not in the audit log yet");
+});

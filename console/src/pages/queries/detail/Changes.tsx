@@ -61,11 +61,12 @@ function toState({ lookup, apiPath, name, description, surface, kql, parameters,
   return { lookup, apiPath, name, description, surface, kql, parameters, cacheSeconds };
 }
 
-/** Tells whether a recorded state is that of the query; decisions do not count. */
+/** Tells whether a recorded state is that of the query; decisions, and fields that it lacks, do not count. */
 function isSameState(recorded: State, query: WarmQuery): boolean {
-  return Object.entries(toState(query)).every(([field, value]) =>
-    diff(recorded[field], value).every(({ change }) => change === "same"),
-  );
+  // Events that are older than a field lack it.
+  return Object.entries(toState(query))
+    .filter(([field]) => field in recorded)
+    .every(([field, value]) => diff(recorded[field], value).every(({ change }) => change === "same"));
 }
 
 /** The events of a change are appended later if the audit log cannot be written at once. */

@@ -106,7 +106,10 @@ function toParameter(draft: ParameterDraft): QueryParameter {
   return draft.required ? parameter : { ...parameter, default: parseDefault(draft.type, draft.fallback) };
 }
 
-/** Parses the default as JSON of its type. Invalid values, and numbers that would be rounded, are sent as text, which the service parses. */
+/**
+ * Parses the default as JSON of its type.
+ * Invalid values, and numbers that would be rounded, are sent as text, which the service parses.
+ */
 function parseDefault(type: string, text: string): unknown {
   if (type === "string") {
     return text;

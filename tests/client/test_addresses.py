@@ -1,7 +1,7 @@
 """Tests of the rules for the addresses of services."""
 
 import pytest
-from oi.addresses import can_use_proxy, is_this_computer
+from oi.addresses import can_use_proxy, check_address, is_this_computer
 
 
 @pytest.mark.parametrize(
@@ -35,3 +35,28 @@ def test_only_loopback_names_are_this_computer(url: str, *, expected: bool) -> N
 def test_http_requests_to_this_computer_use_no_proxy(url: str, *, expected: bool) -> None:
     """Only requests that stay on this computer without encryption use no proxy."""
     assert can_use_proxy(url) == expected
+
+
+@pytest.mark.parametrize("url", ["https://plant.example", "https://plant.example:8443/a", "http://127.0.0.1:7071"])
+def test_a_credential_can_be_sent_to_an_https_address(url: str) -> None:
+    """The address of a service is an https address, or an http address of this computer."""
+    check_address(url)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://plant.example",
+        "https://user:secret@plant.example",
+        "http://127.0.0.1@plant.example",
+        "https://plant.example:secret",
+        "https://",
+        "https://plant example",
+        "file:///etc/passwd",
+        "plant.example",
+    ],
+)
+def test_no_credential_is_sent_to_another_address(url: str) -> None:
+    """An http address of another computer, a user name and a malformed address are rejected."""
+    with pytest.raises(ValueError, match=r"must begin with https|user name or a password|is not an address"):
+        check_address(url)

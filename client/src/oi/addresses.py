@@ -25,3 +25,35 @@ def can_use_proxy(url: str) -> bool:
     reach this computer.
     """
     return not (url.lower().startswith("http:") and is_this_computer(url))
+
+
+def check_address(url: str) -> None:
+    """Check the address of a service, before a credential is sent to it.
+
+    Raises:
+        ValueError: the text is not an https address, or contains a user name; http is allowed only to this computer.
+    """
+    check_address_without_user_name(url)
+    try:
+        parts = urlsplit(url)
+        host = parts.hostname
+        _ = parts.port
+    except ValueError:
+        parts, host = urlsplit(""), None
+    if not host or not url.isprintable() or " " in url or parts.scheme not in {"https", "http"}:
+        raise ValueError(f"{url!r} is not an address such as https://plant.example.")
+    if parts.scheme == "http" and not is_this_computer(url):
+        raise ValueError(f"{url} must begin with https://; http:// would send the credential unprotected.")
+
+
+def check_address_without_user_name(url: str) -> None:
+    """Check that the address of a service contains no user name.
+
+    Raises:
+        ValueError: the address contains a user name, and perhaps a password; the message does not contain the address.
+    """
+    if "@" in url:
+        # Messages contain the address, so it must not contain a password.
+        raise ValueError(
+            "The address must not contain a user name or a password; use one such as https://plant.example."
+        )

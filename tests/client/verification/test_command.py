@@ -213,7 +213,7 @@ def test_a_failed_fetch_writes_no_file(tmp_path: Path, address: str, monkeypatch
     ("url", "message"),
     [
         ("http://127.0.0.1:1", "cannot reach the service: "),
-        ("http://127.0.0.1:port", "the address of the service is invalid: "),
+        ("http://127.0.0.1:port", "is not an address such as https://plant.example"),
     ],
 )
 def test_fetch_distinguishes_an_unreachable_service_from_an_invalid_address(

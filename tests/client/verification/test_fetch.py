@@ -158,14 +158,21 @@ def test_a_permanent_failure_ends_the_download(
     assert not (tmp_path / "export.json").exists()
 
 
-def test_a_request_is_not_repeated_after_an_invalid_certificate(tmp_path: Path, pauses: list[float]) -> None:
-    """The download ends at once if the certificate of the service is not trusted."""
-    with HTTPServer(("127.0.0.1", 0), BaseHTTPRequestHandler) as server:
-        server.socket = create_certificate(tmp_path, "plant.example").wrap_socket(server.socket, server_side=True)
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        with pytest.raises(FetchError, match="certificate verify failed") as failed:
-            fetch_chain(f"https://127.0.0.1:{server.server_port}", "jwt", "AccessControl", "", tmp_path / "export.json")
-        server.shutdown()
-        thread.join()
-    assert (failed.value.exit_status, pauses) == (3, [])
+@pytest.mark.parametrize("url", ["http://plant.example", "https://user:secret@plant.example"])
+def test_the_token_is_sent_only_to_a_protected_address(tmp_path: Path, pauses: list[float], url: str) -> None:
+    """The download ends as wrong usage for http to another computer and for a password in the address."""
+    with pytest.raises(FetchError, match=r"must begin with https|user name or a password") as failed:
+        fetch_chain(url, "jwt", "AccessControl", "", tmp_path / "export.json")
+    assert (failed.value.exit_status, "secret" in str(failed.value), pauses) == (2, False, [])
+
+
+def test_a_download_from_this_computer_uses_no_proxy(
+    chain: GrowingChain, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pauses: list[float]
+) -> None:
+    """A request to this computer does not go to the proxy of the environment, which would get the token."""
+    for name in ("HTTP_PROXY", "http_proxy"):
+        monkeypatch.setenv(name, "http://127.0.0.1:1")
+    for name in ("NO_PROXY", "no_proxy"):
+        monkeypatch.delenv(name, raising=False)
+    assert len(fetch_sequences(chain, tmp_path / "export.json")) == PAGE - 3
+    assert pauses == []

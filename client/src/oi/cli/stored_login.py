@@ -7,11 +7,10 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 from click import UsageError
 
-from oi.addresses import is_this_computer
+from oi.addresses import check_address
 from oi.credentials import check_credential
 
 _SERVICE = "oi"
@@ -39,21 +38,10 @@ def check_service_address(url: str) -> None:
     Raises:
         UsageError: the text is not an https address, or contains a user name; http is allowed only to this computer.
     """
-    if "@" in url:
-        # Messages contain the address, so it must not contain a password.
-        raise UsageError(
-            "The address must not contain a user name or a password; use one such as https://plant.example."
-        )
     try:
-        parts = urlsplit(url)
-        host = parts.hostname
-        _ = parts.port
-    except ValueError:
-        parts, host = urlsplit(""), None
-    if not host or not url.isprintable() or " " in url or parts.scheme not in {"https", "http"}:
-        raise UsageError(f"{url!r} is not an address such as https://plant.example.")
-    if parts.scheme == "http" and not is_this_computer(url):
-        raise UsageError(f"{url} must begin with https://; http:// would send the credential unprotected.")
+        check_address(url)
+    except ValueError as error:
+        raise UsageError(str(error)) from None
 
 
 def require_login(url: str | None = None) -> Login:

@@ -23,7 +23,7 @@ from pathlib import Path
 from time import sleep
 from typing import Any, Final
 
-from oi.control_characters import escape_controls
+from oi.addresses import can_use_proxy, check_service_address
 from oi.verification.hash_rule import LAST_SEQUENCE, parse_integer_or_exact_float
 from oi.verification.merkle import CompactRange
 
@@ -33,8 +33,8 @@ MAX_ATTEMPTS: Final = 5
 MAX_WAIT_SECONDS: Final = 60
 """Maximum pause between two attempts; a longer ``Retry-After`` ends the attempts."""
 _MAX_PROBLEM_BYTES: Final = 65_536
+_WRONG_USAGE: Final = 2
 _UNREACHABLE: Final = 3
-
 
 _NO_NOTE: Final = {
     HTTPStatus.NOT_FOUND: "the service has no signed checkpoint of the chain yet",
@@ -158,12 +158,17 @@ def fetch_chain(url: str, token: str, target: str, scope_key: str, output: Path)
         output: path of the export, which is created when the download is complete.
 
     Raises:
-        FetchError: the service rejects the request, cannot be reached or returns something else than records, or the
-            token has invalid characters.
+        FetchError: the service rejects the request, cannot be reached or returns something else than records, the
+            token has invalid characters, or the address is not an https address without a user name; http is allowed
+            only to this computer.
     """
     if not (token.isascii() and token.isprintable()):
         # An error of the HTTP library would print the token.
         raise FetchError("the token contains invalid characters")
+    try:
+        check_service_address(url)
+    except ValueError as error:
+        raise FetchError(str(error), exit_status=_WRONG_USAGE) from None
     note, reason = _fetch_checkpoint_or_reason(url, token, _build_chain_query(target, scope_key))
     draft = output.with_name(f"{output.name}.part")
     history = _write_records_and_compute_hashes(_fetch_records(url, token, target, scope_key), draft)
@@ -354,8 +359,6 @@ def _fetch_body_and_has_more_header(url: str, token: str, path: str, query: dict
     standard error announces each repetition.
     """
     address = f"{url.rstrip('/')}/oi-api/provenance/{path}?{urllib.parse.urlencode(query)}"
-    if urllib.parse.urlsplit(address).scheme not in {"http", "https"}:
-        raise FetchError("the address of the service must start with https:// or http://")
     attempt = 1
     while True:
         try:
@@ -375,7 +378,7 @@ def _send_once(address: str, token: str) -> tuple[Any, str]:
         # The token must not be sent to the destination of a redirect.
         request = urllib.request.Request(address)  # noqa: S310  checked by the caller
         request.add_unredirected_header("Authorization", f"Bearer {token}")
-        with urllib.request.urlopen(request, timeout=TIMEOUT_SECONDS) as reply:  # noqa: S310  checked by the caller
+        with _build_opener(address).open(request, timeout=TIMEOUT_SECONDS) as reply:
             body = json.loads(reply.read(), parse_int=parse_integer_or_exact_float)
             return body, reply.headers.get("x-provenance-has-more", "")
     except urllib.error.HTTPError as error:
@@ -384,14 +387,14 @@ def _send_once(address: str, token: str) -> tuple[Any, str]:
             raise _TemporaryError(reason, error.code, retry_after=error.headers.get("Retry-After", "")) from None
         raise FetchError(reason, error.code) from None
     except (OSError, http.client.IncompleteRead) as error:
-        reason = f"cannot reach the service: {error}"
-        if isinstance(getattr(error, "reason", error), ssl.SSLCertVerificationError):
-            raise FetchError(reason, exit_status=_UNREACHABLE) from None
-        raise _TemporaryError(reason, exit_status=_UNREACHABLE) from None
-    except http.client.InvalidURL as error:
-        raise FetchError(f"the address of the service is invalid: {error}") from None
+        raise _TemporaryError(f"cannot reach the service: {error}", exit_status=_UNREACHABLE) from None
     except (ValueError, RecursionError, http.client.HTTPException) as error:
         raise FetchError(f"the service returned an invalid reply: {error}") from None
+
+
+def _build_opener(address: str) -> urllib.request.OpenerDirector:
+    """Build the sender of a request; it uses the proxy in the environment variables if the address permits it."""
+    return urllib.request.build_opener(urllib.request.ProxyHandler(None if can_use_proxy(address) else {}))
 
 
 def _format_error_detail(error: urllib.error.HTTPError) -> str:

@@ -185,6 +185,22 @@ def test_rejecting_messages_of_a_smaller_batch_keeps_the_rest_of_its_block(tmp_p
     spool.close()
 
 
+@pytest.mark.parametrize("is_rejected", [False, True])
+def test_messages_that_were_deleted_to_make_room_do_not_return(tmp_path: Path, *, is_rejected: bool) -> None:
+    """If a block is deleted to make room while a part of it is sent, its other messages are not stored again."""
+    spool = open_spool(tmp_path, max_bytes=10, when_full=DROP_OLDEST)
+    spool.append({"a": [b"1\n", b"2\n", b"3\n", b"4\n"]}, [], b"")
+    batch = spool.read("a", 4)
+    assert batch is not None
+    assert spool.append({"a": [b"5\n"] * 5}, [], b"") == 4
+    if is_rejected:
+        spool.reject_messages(batch, [b"2\n"], [Rejected("", "a", "service", "Why.", b"1\n")])
+    else:
+        spool.remove(batch)
+    assert (read_batch(spool, "a").lines, spool.waiting.bytes) == ([b"5\n"] * 5, 10)
+    spool.close()
+
+
 def test_rejected_messages_use_at_most_a_quarter_of_the_spool(tmp_path: Path) -> None:
     """Rejected messages use at most a quarter of the spool's size; the oldest of them are deleted."""
     spool = open_spool(tmp_path)

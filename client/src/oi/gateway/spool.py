@@ -263,8 +263,10 @@ class GatewaySpool:
 
     def _replace_batch(self, batch: Batch, lines: Sequence[bytes]) -> None:
         """Delete the messages of a batch except ``lines``, which stay at the place of the batch."""
-        self._delete_blocks(batch.ids)
-        if left := [*lines, *batch.rest]:
+        self._delete_blocks(batch.ids[:-1])
+        # Messages of a block that was deleted to make room are not stored again.
+        left = [*lines, *batch.rest] if self._delete_blocks(batch.ids[-1:]) else []
+        if left:
             self._insert_block(batch.lookup, left, time.time(), block_id=batch.ids[0])
 
     def _delete_blocks(self, ids: Iterable[int]) -> int:

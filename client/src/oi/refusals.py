@@ -13,8 +13,8 @@ from oi.errors import (
     OverloadedError,
     SignInError,
     TooManyRequestsError,
-    UnreachableError,
 )
+from oi.requests import is_service_unreachable
 
 _LINE = re.compile(r"[Ll]ine (\d{1,6})\b")
 _STORAGE_FULL = 507
@@ -74,7 +74,7 @@ class Refusal:
 
 def interpret_refusal(error: ApiError, lookup: str) -> Refusal:
     """Interpret the error with which the service rejected telemetry of a connection."""
-    if isinstance(error, UnreachableError):
+    if is_service_unreachable(error):
         return Refusal(Action.RETRY, f"The service cannot be reached: {error}")
     if error.status < _ERRORS:
         # For example a page about maintenance, or a redirect to a sign-in page.

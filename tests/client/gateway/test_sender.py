@@ -118,6 +118,8 @@ async def test_messages_of_connections_are_sent_in_parallel_and_each_in_order(sp
     ("error", "text"),
     [
         (UnreachableError("refused"), "The service cannot be reached"),
+        (build_error(502, ""), "The service cannot be reached"),
+        (build_error(504, ""), "The service cannot be reached"),
         (build_error(503, "OVERLOADED"), "accepts no more messages now"),
         (build_error(507, "STORAGE_FULL"), "accepts no more messages now"),
         (build_error(429, "RATE_LIMITED"), "accepts no more messages now"),

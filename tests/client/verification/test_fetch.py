@@ -120,10 +120,7 @@ def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 def test_requests_are_repeated_after_temporary_failures(
     chain: GrowingChain, tmp_path: Path, pauses: list[float], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A request is repeated after `Retry-After` if the service replies 429 or 503, and if the connection is lost.
-
-    Standard error announces each repetition.
-    """
+    """A request is repeated after `Retry-After` after 429, 502 or 503, and if the connection is lost."""
     chain.failures = [(429, "17"), (503, ""), (0, ""), (503, "60")]
     assert len(fetch_sequences(chain, tmp_path / "export.json")) == PAGE - 3
     assert pauses == [17, 2, 4, 60]
@@ -135,7 +132,10 @@ def test_requests_are_repeated_after_temporary_failures(
 @pytest.mark.parametrize(
     ("failures", "attempts", "exit_status"),
     [
-        ([(503, "1")] * MAX_ATTEMPTS, MAX_ATTEMPTS, 1),
+        ([(503, "1")] * MAX_ATTEMPTS, MAX_ATTEMPTS, 3),
+        ([(502, "1")] * MAX_ATTEMPTS, MAX_ATTEMPTS, 3),
+        ([(504, "1")], 1, 3),
+        ([(429, "9" * 5_000)], 1, 1),
         ([(0, "")] * MAX_ATTEMPTS, MAX_ATTEMPTS, 3),
         ([(429, str(MAX_WAIT_SECONDS + 1))], 1, 1),
         ([(403, "1")], 1, 1),

@@ -29,8 +29,9 @@ def _get_url_and_token(url: str | None) -> tuple[str, str]:
     Raises:
         FetchError: no address or credential is known, or the service rejects the credential.
     """
-    from oi import ApiError, UnreachableError, Workspace  # noqa: PLC0415  loads httpx
+    from oi import ApiError, Workspace  # noqa: PLC0415  loads httpx
     from oi.cli.stored_login import require_login  # noqa: PLC0415  verify-file needs no login
+    from oi.requests import is_service_unreachable  # noqa: PLC0415  loads httpx
 
     try:
         login = require_login(url)
@@ -38,7 +39,6 @@ def _get_url_and_token(url: str | None) -> tuple[str, str]:
             return login.url, workspace.get_token()
     except click.UsageError as error:
         raise FetchError(str(error), exit_status=WRONG_USAGE) from None
-    except UnreachableError as error:
-        raise FetchError(str(error), exit_status=UNREACHABLE) from None
     except ApiError as error:
-        raise FetchError(str(error), error.status) from None
+        exit_status = UNREACHABLE if is_service_unreachable(error) else 1
+        raise FetchError(str(error), error.status, exit_status=exit_status) from None

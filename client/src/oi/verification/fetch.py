@@ -42,7 +42,9 @@ _NO_NOTE: Final = {
 }
 _NOTE_LINES: Final = 3
 _HASH: Final = re.compile("[0-9a-f]{64}")
-_REPEATED: Final = frozenset({HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE})
+_REPEATED: Final = frozenset({HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.BAD_GATEWAY, HTTPStatus.SERVICE_UNAVAILABLE})
+_PROXY_ERRORS: Final = frozenset({HTTPStatus.BAD_GATEWAY, HTTPStatus.SERVICE_UNAVAILABLE, HTTPStatus.GATEWAY_TIMEOUT})
+_MAX_DELAY_DIGITS: Final = 5
 
 
 class FetchError(Exception):
@@ -75,8 +77,11 @@ class _TemporaryError(FetchError):
         self._retry_after = retry_after
 
     def find_delay(self, attempt: int) -> int | None:
-        """Return the seconds to wait after a failed attempt, numbered from 1; None if it is the last one."""
+        """Return the seconds to wait after a failed attempt, numbered from 1; None if there must be no repetition."""
         is_stated = self._retry_after.isascii() and self._retry_after.isdigit()
+        if is_stated and len(self._retry_after) > _MAX_DELAY_DIGITS:
+            # `int` raises an error for thousands of digits.
+            return None
         seconds = int(self._retry_after) if is_stated else 2 ** (attempt - 1)
         return seconds if attempt < MAX_ATTEMPTS and seconds <= MAX_WAIT_SECONDS else None
 
@@ -355,8 +360,7 @@ def _fetch_page_and_has_more(url: str, token: str, query: dict[str, Any]) -> tup
 def _fetch_body_and_has_more_header(url: str, token: str, path: str, query: dict[str, Any]) -> tuple[Any, str]:
     """Send a request to the service; return the body of the reply and its header ``x-provenance-has-more``.
 
-    A request that is rejected with status 429 or 503, or whose connection is lost, is repeated after a pause. A line on
-    standard error announces each repetition.
+    A request that is rejected with status 429, 502 or 503, or whose connection is lost, is repeated after a pause.
     """
     address = f"{url.rstrip('/')}/oi-api/provenance/{path}?{urllib.parse.urlencode(query)}"
     attempt = 1
@@ -382,10 +386,7 @@ def _send_once(address: str, token: str) -> tuple[Any, str]:
             body = json.loads(reply.read(), parse_int=parse_integer_or_exact_float)
             return body, reply.headers.get("x-provenance-has-more", "")
     except urllib.error.HTTPError as error:
-        reason = f"the service returned status {error.code}{_format_error_detail(error)}"
-        if error.code in _REPEATED:
-            raise _TemporaryError(reason, error.code, retry_after=error.headers.get("Retry-After", "")) from None
-        raise FetchError(reason, error.code) from None
+        raise _build_fetch_error(error) from None
     except (OSError, http.client.IncompleteRead) as error:
         raise _TemporaryError(f"cannot reach the service: {error}", exit_status=_UNREACHABLE) from None
     except (ValueError, RecursionError, http.client.HTTPException) as error:
@@ -397,11 +398,26 @@ def _build_opener(address: str) -> urllib.request.OpenerDirector:
     return urllib.request.build_opener(urllib.request.ProxyHandler(None if can_use_proxy(address) else {}))
 
 
-def _format_error_detail(error: urllib.error.HTTPError) -> str:
-    """Return ``: `` followed by the service's description of an error; an empty text if the reply has none."""
+def _build_fetch_error(error: urllib.error.HTTPError) -> FetchError:
+    """Build the error for an error reply of the service, or of a proxy in front of it.
+
+    The errors of the service have codes.
+    """
+    problem = _read_problem_document(error)
+    detail = problem.get("detail")
+    shown = f": {detail}" if isinstance(detail, str) and detail.isprintable() else ""
+    reason = f"the service returned status {error.code}{shown}"
+    exit_status = _UNREACHABLE if error.code in _PROXY_ERRORS and not problem.get("code") else 1
+    if error.code in _REPEATED:
+        retry_after = error.headers.get("Retry-After", "")
+        return _TemporaryError(reason, error.code, exit_status=exit_status, retry_after=retry_after)
+    return FetchError(reason, error.code, exit_status=exit_status)
+
+
+def _read_problem_document(error: urllib.error.HTTPError) -> dict[str, Any]:
+    """Return the problem document of an error reply; empty if the reply has none."""
     try:
         problem = json.loads(error.read(_MAX_PROBLEM_BYTES))
     except (OSError, ValueError, RecursionError, http.client.HTTPException):
-        return ""
-    detail = problem.get("detail") if isinstance(problem, dict) else None
-    return f": {detail}" if isinstance(detail, str) and detail.isprintable() else ""
+        return {}
+    return problem if isinstance(problem, dict) else {}

@@ -155,6 +155,18 @@ async def test_the_stream_raises_an_error_after_repeated_failures(monkeypatch: p
     assert len(service.connections) > 10
 
 
+@pytest.mark.parametrize("status", [502, 503, 504])
+async def test_the_stream_ends_if_a_proxy_does_not_reach_the_service(
+    monkeypatch: pytest.MonkeyPatch, status: int
+) -> None:
+    """A proxy that replies for half a minute, to the token request or the handshake, ends the stream."""
+    refused = InvalidStatus(Response(status, "Refused", Headers(), b"<html>"))
+    token_errors = [build_api_error(status, {}) for _ in range(20)]
+    for service, errors in ((FakeService(), token_errors), (FakeService(*[refused] * 20), [])):
+        with pytest.raises(UnreachableError):
+            await read_messages(service, 1, monkeypatch, key="oik_1", token_errors=errors)
+
+
 async def test_an_invalid_proxy_ends_the_stream(monkeypatch: pytest.MonkeyPatch) -> None:
     """An invalid proxy in the environment ends the stream at once, with an error that does not contain its password."""
     service = FakeService(InvalidProxy("ftp://user:secret@proxy.example", "scheme ftp isn't supported"), [])

@@ -21,7 +21,7 @@ from oi.errors import (
     build_api_error,
 )
 from oi.instants import format_instant
-from oi.requests import build_proxy_error
+from oi.requests import build_proxy_error, is_service_unreachable
 from oi.stream_position import StreamPosition
 
 _MAX_PAUSE = 30.0
@@ -69,26 +69,41 @@ async def stream_messages(
         except InvalidStatus as refused:
             error = _build_handshake_error(refused)
             must_renew = isinstance(error, SignInError) and transport.can_renew and not must_renew
-            if not must_renew and not isinstance(error, (ServerError, TooManyRequestsError)):
-                raise error from None
+            if not must_renew:
+                _check_temporary(error, pause)
         except (InvalidProxy, ImportError) as failure:
             raise build_proxy_error(failure) from None
-        except (ConnectionClosed, ServerError, TooManyRequestsError):
-            pass  # the service restarts, fails or is overloaded, or the token has expired
-        except (OSError, InvalidHandshake, InvalidURI, UnreachableError) as failure:
-            if pause >= _MAX_PAUSE:
-                raise _build_unreachable_error(transport.url, failure) from None
+        except ConnectionClosed:
+            pass  # the service restarts, or the token has expired
+        except ApiError as failure:
+            _check_temporary(failure, pause)
+        except (OSError, InvalidHandshake, InvalidURI) as failure:
+            _check_temporary(UnreachableError(f"{transport.url} does not respond: {failure}"), pause)
         await sleep(pause)
         pause = min(_MAX_PAUSE, pause * 2)
+
+
+def _check_temporary(error: ApiError, pause: float) -> None:
+    """Check that the stream can continue after an error, because the service restarts, fails or is overloaded.
+
+    Args:
+        error: error of a handshake or of the request for a token.
+        pause: pause after the error in seconds.
+
+    Raises:
+        UnreachableError: the service was unreachable for half a minute or more.
+        ApiError: the same error, which is not temporary.
+    """
+    if is_service_unreachable(error):
+        if pause >= _MAX_PAUSE:
+            raise UnreachableError(str(error)) from None
+    elif not isinstance(error, (ServerError, TooManyRequestsError)):
+        raise error from None
 
 
 def _build_handshake_error(refused: InvalidStatus) -> ApiError:
     response = refused.response
     return build_api_error(response.status_code, _parse_problem_document(response.body))
-
-
-def _build_unreachable_error(url: str, failure: Exception) -> UnreachableError:
-    return failure if isinstance(failure, UnreachableError) else UnreachableError(f"{url} does not respond: {failure}")
 
 
 def _parse_problem_document(body: bytes | bytearray) -> dict[str, Any]:

@@ -94,11 +94,15 @@ async def test_the_key_file_is_read_again_after_a_rejection(fake_service: FakeSe
     ],
 )
 async def test_a_reply_that_does_not_confirm_all_messages_is_an_error(reply: HttpReply, tmp_path: Path) -> None:
-    """Messages are accepted only if the reply is that of the service and confirms all of them."""
+    """Messages are accepted only if the reply is that of the service and confirms all of them.
+
+    The time of another reply is not the time of the service.
+    """
     (tmp_path / "key").write_text("good")
+    clock = ReceiveClock(lambda: 0.0, lambda: 0.0)
     with serve_replies(lambda _: reply) as url:
-        uplink = Uplink(ServiceSettings(url, tmp_path / "key"), ReceiveClock())
+        uplink = Uplink(ServiceSettings(url, tmp_path / "key"), clock)
         with pytest.raises(ApiError) as raised:
             await uplink.send("press", b"{}\n{}\n")
         await uplink.close()
-    assert raised.value.status == reply[0]
+    assert (raised.value.status, clock.now()) == (reply[0], 0.0)

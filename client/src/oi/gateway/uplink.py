@@ -47,7 +47,10 @@ class Uplink:
             # Compression releases the interpreter lock, so the event loop continues meanwhile.
             headers, lines = _GZIP, await asyncio.to_thread(gzip.compress, lines, _LEVEL)
         path = f"/oi-api/telemetry/{quote(lookup, safe='')}"
-        require_accepted(await self._send_request("POST", path, content=lines, headers=headers), count)
+        reply = await self._send_request("POST", path, content=lines, headers=headers)
+        _check_accepted(reply, count)
+        # A page of a proxy does not state the time of the service.
+        self._record_service_time(reply)
 
     async def request_identity(self) -> dict[str, Any]:
         """Request the identity and the access rights of the API key.
@@ -56,8 +59,10 @@ class Uplink:
             ApiError: the API key is not valid, or the service cannot be reached.
             SettingsError: the API key is missing.
         """
-        reply: dict[str, Any] = parse_json_reply(await self._send_request("GET", "/workspace/api/keys/whoami"))
-        return reply
+        reply = await self._send_request("GET", "/workspace/api/keys/whoami")
+        identity: dict[str, Any] = parse_json_reply(reply)
+        self._record_service_time(reply)
+        return identity
 
     async def close(self) -> None:
         """Close the network connections to the service."""
@@ -74,12 +79,13 @@ class Uplink:
             )
         transport = self._transport
         try:
-            reply = await transport.request(method, path, **options)
+            return await transport.request(method, path, **options)
         except SignInError:
             await self._retire_transport(transport)
             raise
+
+    def _record_service_time(self, reply: httpx.Response) -> None:
         self._clock.record_service_time(reply.headers.get("Date", ""))
-        return reply
 
     async def _retire_transport(self, transport: AsyncTransport) -> None:
         """Stop using a client, so that the next request reads the API key again.

@@ -526,6 +526,13 @@ def test_the_error_about_an_invalid_address_contains_the_address() -> None:
         Transport("https://service.example:port", key="oik_1")
 
 
+def test_an_address_with_a_user_name_is_rejected() -> None:
+    """The address must not contain a password, because errors contain the address; this error does not."""
+    with pytest.raises(ValueError, match="user name or a password") as refused:
+        Transport("https://user:secret@plant.example", key="oik_1")
+    assert "secret" not in str(refused.value)
+
+
 def test_a_redirect_is_not_followed(recorded_pauses: list[float]) -> None:
     """A redirect raises an error with both addresses but no secrets; the target gets no credential."""
     fake_service = FakeService(

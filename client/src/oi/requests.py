@@ -91,7 +91,7 @@ def can_method_change_data(method: str) -> bool:
 
 
 def is_outcome_uncertain(error: ApiError) -> bool:
-    """Return whether the service may have made the requested change although its reply is this error."""
+    """Return whether the service may have made the requested change before it replied with this error."""
     return error.status in _UNCERTAIN and error.code not in _WITHOUT_EFFECT
 
 
@@ -121,9 +121,9 @@ def interpret_error_of_uncertain_change(method: str, headers: Mapping[str, str],
         error: error of the last attempt.
 
     Returns:
-        None if the request was an unconditional deletion and the item no longer exists. The same error if it shows
-        that no attempt can have made the change, or that the service does not know. Else an `UnreachableError`, because
-        the client does not know whether the change was made. `is_outcome_unknown` of the returned error is set.
+        None if the request was an unconditional deletion and the item no longer exists. The same error if it proves
+        that no attempt made the change, or if the service itself does not know the outcome. Else an `UnreachableError`,
+        because the client does not know whether the change was made. `is_outcome_unknown` of the returned error is set.
     """
     if _is_proof_of_no_change(method, error):
         error.is_outcome_unknown = False

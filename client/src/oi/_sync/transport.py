@@ -8,7 +8,7 @@ from typing import Any
 import httpx
 
 from oi._sync.waiting import Lock, sleep
-from oi.addresses import can_use_proxy
+from oi.addresses import can_use_proxy, check_address_without_user_name
 from oi.credentials import Token, check_credential, parse_token
 from oi.errors import REAUTHENTICATION_REQUIRED, ApiError, SignInError, UnreachableError
 from oi.requests import (
@@ -43,7 +43,8 @@ class Transport:
         max_attempts: maximum number of attempts of one request; 1 for a caller that repeats requests itself.
 
     Raises:
-        ValueError: both ``key`` and ``token`` are given, or neither; or one of the arguments has invalid characters.
+        ValueError: both ``key`` and ``token`` are given, or neither; or one of the arguments has invalid characters, or
+            the address contains a user name.
         UnreachableError: the proxy that the environment variables name cannot be used.
     """
 
@@ -63,6 +64,7 @@ class Transport:
             if isinstance(credential, str):
                 # An error of the HTTP library would print the credential.
                 check_credential(credential)
+        check_address_without_user_name(url)
         self.url = url.rstrip("/")
         try:
             httpx.URL(self.url)
@@ -130,11 +132,11 @@ class Transport:
     ) -> httpx.Response:
         """Send a request and return the reply.
 
-        After a reply 429 or 503, the request is sent again when its ``Retry-After`` has passed. If the service may have
-        made a change, because the connection was lost or a reply 503 does not rule it out, the request is sent again
-        only if a repetition is safe: GET, HEAD, PUT, DELETE, and requests with an ``Idempotency-Key``. These are also
-        repeated while the service still works on an earlier attempt. If a repeated DELETE without ETag gets 404, the
-        deletion succeeded.
+        After a reply 429 or 503, or a 502 of a proxy, the request is sent again when its ``Retry-After`` has passed. If
+        the service may have made a change, because the connection was lost or a reply 502 or 503 does not rule it out,
+        the request is sent again only if a repetition is safe: GET, HEAD, PUT, DELETE, and requests with an
+        ``Idempotency-Key``. These are also repeated while the service still works on an earlier attempt. If a repeated
+        DELETE without ETag gets 404, the deletion succeeded.
 
         Args:
             method: HTTP method.

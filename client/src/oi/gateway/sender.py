@@ -85,7 +85,7 @@ class Sender:
         now = time.monotonic()
         if now < self._paused_until:
             return self._paused_until - now
-        # Not only a notification may restart the sender: a full spool stores nothing, so it notifies nobody.
+        # Look again after a while: a full spool stores nothing and so wakes no sender.
         nearest = _LONGEST_PAUSE_SECONDS
         for lookup in self._spool.spool.lookups:
             if len(self._sending) >= CONCURRENT:

@@ -59,15 +59,15 @@ def encode_message(message: Mapping[str, Any]) -> bytes:
     return encode_json(message) + b"\n"
 
 
-def split_into_batches(lines: Iterable[bytes]) -> Iterator[list[bytes]]:
+def split_into_batches(lines: Iterable[bytes], max_bytes: int = MAX_BYTES) -> Iterator[list[bytes]]:
     """Group NDJSON lines into batches that do not exceed the size limits of one request.
 
-    A line that is larger than the limit is a batch of its own.
+    A line that is larger than ``max_bytes`` is a batch of its own.
     """
     batch: list[bytes] = []
     size = 0
     for line in lines:
-        if batch and (len(batch) == MAX_MESSAGES or size + len(line) > MAX_BYTES):
+        if batch and (len(batch) == MAX_MESSAGES or size + len(line) > max_bytes):
             yield batch
             batch, size = [], 0
         batch.append(line)

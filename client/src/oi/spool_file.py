@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from oi.batches import split_into_batches
+from oi.batches import MAX_BYTES, split_into_batches
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS message (id INTEGER PRIMARY KEY, lookup TEXT NOT NULL, line BLOB NOT NULL) STRICT;
@@ -60,7 +60,9 @@ class SpoolFile:
                 "INSERT INTO message (lookup, line) VALUES (?, ?)", ((lookup, line) for line in lines)
             )
 
-    def read_batch(self, excluded_lookups: Collection[str] = ()) -> tuple[str, list[tuple[int, bytes]]]:
+    def read_batch(
+        self, excluded_lookups: Collection[str] = (), max_bytes: int = MAX_BYTES
+    ) -> tuple[str, list[tuple[int, bytes]]]:
         """Return the oldest messages of the connection to which the oldest stored message belongs, for one request.
 
         The result is the short name of the connection, and pairs of row id and message (NDJSON line), oldest first.
@@ -68,6 +70,7 @@ class SpoolFile:
 
         Args:
             excluded_lookups: connections whose messages are left out.
+            max_bytes: maximum total size of the messages; a single larger message is a batch of its own.
         """
         marks = ", ".join("?" * len(excluded_lookups))
         first = self._database.execute(
@@ -81,7 +84,7 @@ class SpoolFile:
         with closing(
             self._database.execute("SELECT id, line FROM message WHERE lookup = ? ORDER BY id", first)
         ) as rows:
-            batch = next(split_into_batches(_iterate_lines(rows, ids)), [])
+            batch = next(split_into_batches(_iterate_lines(rows, ids), max_bytes), [])
         return first[0], list(zip(ids, batch, strict=False))
 
     def remove(self, ids: Sequence[int]) -> None:

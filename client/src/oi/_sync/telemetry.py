@@ -7,13 +7,15 @@ from typing import Any, Self
 from urllib.parse import quote
 
 from oi._sync.transport import Transport
-from oi.batches import MESSAGE_ID_POINTER, add_message_id, encode_message, split_into_batches
+from oi.batches import MAX_BYTES, MESSAGE_ID_POINTER, add_message_id, encode_message, split_into_batches
 from oi.errors import ApiError
-from oi.refusals import Action, interpret_refusal
-from oi.requests import require_accepted
+from oi.refusals import Action, Refusal, interpret_refusal
+from oi.requests import parse_json_reply
 from oi.spool_file import RefusedMessage, SpoolFile
 
 _NDJSON = {"Content-Type": "application/x-ndjson"}
+_GROWTH = 8
+"""Divisor: after the service has accepted a smaller batch, the next one may be larger by an eighth."""
 
 
 class Telemetry:
@@ -137,18 +139,25 @@ class Spool:
         """
         sent = 0
         held: dict[str, ApiError] = {}
+        max_bytes = MAX_BYTES
         while True:
-            lookup, rows = self._file.read_batch(held)
+            lookup, rows = self._file.read_batch(held, max_bytes)
             if not rows:
                 break
             try:
                 self._telemetry.send_lines(lookup, [line for _, line in rows])
             except ApiError as error:
-                if not self._mark_messages_named_in_error(lookup, rows, error):
+                refusal = interpret_refusal(error, lookup)
+                if refusal.action in {Action.RETRY, Action.READ_KEY}:
+                    raise
+                if refusal.action is Action.SEND_FEWER and len(rows) > 1:
+                    max_bytes = sum(len(line) for _, line in rows) // 2
+                elif not self._mark_refused_messages(refusal, rows):
                     held[lookup] = error
                 continue
             self._file.remove([each for each, _ in rows])
             sent += len(rows)
+            max_bytes = min(MAX_BYTES, max_bytes + max_bytes // _GROWTH + 1)
         if held:
             raise next(iter(held.values()))
         return sent
@@ -161,22 +170,17 @@ class Spool:
         """Remove refused messages from the file, for instance after they were corrected and stored again."""
         self._file.remove_refused([each.id for each in refused])
 
-    def _mark_messages_named_in_error(self, lookup: str, rows: list[tuple[int, bytes]], error: ApiError) -> bool:
-        """Mark as refused the messages that an error reply names; return whether it names one.
+    def _mark_refused_messages(self, refusal: Refusal, rows: list[tuple[int, bytes]]) -> bool:
+        """Mark as refused the messages that the service will never accept; return whether there is one.
 
-        If it names none, the service refuses the whole connection, and no message is marked.
+        If there is none, the service refuses the whole connection, and no message is marked.
 
         Args:
-            lookup: short name of the connection in URLs.
+            refusal: interpretation of the service's error.
             rows: the sent messages, each with its id in the file.
-            error: error reply of the service.
-
-        Raises:
-            ApiError: the same error, if the batch must be sent again later or with another API key.
         """
-        refusal = interpret_refusal(error, lookup)
-        if refusal.action in {Action.RETRY, Action.READ_KEY}:
-            raise error
         reasons = refusal.map_rejected_lines_to_reasons([line for _, line in rows])
+        if refusal.reason_if_single and len(rows) == 1:
+            reasons = {1: refusal.reason_if_single}
         self._file.mark_refused({rows[number - 1][0]: reason for number, reason in reasons.items()})
         return bool(reasons)

@@ -148,3 +148,23 @@ def test_a_batch_that_is_too_large_for_a_proxy_is_sent_in_parts(tmp_path: Path) 
         assert (spool.flush(), len(spool)) == (19, 0)
         assert [each.message["value"] for each in spool.list_refused()] == [5]
     assert list(fake_service.stored.values()) == [n for n in range(20) if n != 5]
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        httpx.Response(202, json={"status": "maintenance"}),
+        httpx.Response(202, json=[1]),
+        httpx.Response(202, json={"accepted": 1}),
+        httpx.Response(200, json={"accepted": 2}),
+    ],
+)
+def test_messages_stay_in_the_file_until_a_reply_confirms_all_of_them(tmp_path: Path, reply: httpx.Response) -> None:
+    """A success that does not confirm all messages, such as that of a proxy, is an error, and no message is deleted."""
+    fake_service = FakeService()
+    fake_service.fixed_reply = reply
+    with open_spool(tmp_path / "spool", fake_service) as spool:
+        spool.put("press", [{"value": 1}, {"value": 2}])
+        with pytest.raises(ApiError, match="does not confirm 2 messages"):
+            spool.flush()
+        assert len(spool) == 2

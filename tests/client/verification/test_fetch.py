@@ -120,7 +120,10 @@ def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 def test_requests_are_repeated_after_temporary_failures(
     chain: GrowingChain, tmp_path: Path, pauses: list[float], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A request is repeated after `Retry-After` after 429, 502 or 503, and if the connection is lost."""
+    """A request is repeated after `Retry-After` after 429, 502 or 503, and if the connection is lost.
+
+    Standard error announces each repetition.
+    """
     chain.failures = [(429, "17"), (503, ""), (0, ""), (503, "60")]
     assert len(fetch_sequences(chain, tmp_path / "export.json")) == PAGE - 3
     assert pauses == [17, 2, 4, 60]
@@ -176,3 +179,16 @@ def test_a_download_from_this_computer_uses_no_proxy(
         monkeypatch.delenv(name, raising=False)
     assert len(fetch_sequences(chain, tmp_path / "export.json")) == PAGE - 3
     assert pauses == []
+
+
+def test_a_request_is_not_repeated_after_an_invalid_certificate(tmp_path: Path, pauses: list[float]) -> None:
+    """The download ends at once if the certificate of the service is not trusted."""
+    with HTTPServer(("127.0.0.1", 0), BaseHTTPRequestHandler) as server:
+        server.socket = create_certificate(tmp_path, "plant.example").wrap_socket(server.socket, server_side=True)
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        with pytest.raises(FetchError, match="certificate verify failed") as failed:
+            fetch_chain(f"https://127.0.0.1:{server.server_port}", "jwt", "AccessControl", "", tmp_path / "export.json")
+        server.shutdown()
+        thread.join()
+    assert (failed.value.exit_status, pauses) == (3, [])

@@ -10,7 +10,7 @@ from oi._sync.transport import Transport
 from oi.batches import MAX_BYTES, MESSAGE_ID_POINTER, add_message_id, encode_message, split_into_batches
 from oi.errors import ApiError
 from oi.refusals import Action, Refusal, interpret_refusal
-from oi.requests import parse_json_reply
+from oi.requests import require_accepted
 from oi.spool_file import RefusedMessage, SpoolFile
 
 _NDJSON = {"Content-Type": "application/x-ndjson"}

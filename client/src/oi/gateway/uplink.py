@@ -48,7 +48,7 @@ class Uplink:
             headers, lines = _GZIP, await asyncio.to_thread(gzip.compress, lines, _LEVEL)
         path = f"/oi-api/telemetry/{quote(lookup, safe='')}"
         reply = await self._send_request("POST", path, content=lines, headers=headers)
-        _check_accepted(reply, count)
+        require_accepted(reply, count)
         # A page of a proxy does not state the time of the service.
         self._record_service_time(reply)
 

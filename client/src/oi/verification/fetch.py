@@ -23,7 +23,8 @@ from pathlib import Path
 from time import sleep
 from typing import Any, Final
 
-from oi.addresses import can_use_proxy, check_service_address
+from oi.addresses import can_use_proxy, check_address
+from oi.control_characters import escape_controls
 from oi.verification.hash_rule import LAST_SEQUENCE, parse_integer_or_exact_float
 from oi.verification.merkle import CompactRange
 
@@ -171,7 +172,7 @@ def fetch_chain(url: str, token: str, target: str, scope_key: str, output: Path)
         # An error of the HTTP library would print the token.
         raise FetchError("the token contains invalid characters")
     try:
-        check_service_address(url)
+        check_address(url)
     except ValueError as error:
         raise FetchError(str(error), exit_status=_WRONG_USAGE) from None
     note, reason = _fetch_checkpoint_or_reason(url, token, _build_chain_query(target, scope_key))
@@ -360,7 +361,8 @@ def _fetch_page_and_has_more(url: str, token: str, query: dict[str, Any]) -> tup
 def _fetch_body_and_has_more_header(url: str, token: str, path: str, query: dict[str, Any]) -> tuple[Any, str]:
     """Send a request to the service; return the body of the reply and its header ``x-provenance-has-more``.
 
-    A request that is rejected with status 429, 502 or 503, or whose connection is lost, is repeated after a pause.
+    A request that is rejected with status 429, 502 or 503, or whose connection is lost, is repeated after a pause. A
+    line on standard error announces each repetition.
     """
     address = f"{url.rstrip('/')}/oi-api/provenance/{path}?{urllib.parse.urlencode(query)}"
     attempt = 1
@@ -388,7 +390,10 @@ def _send_once(address: str, token: str) -> tuple[Any, str]:
     except urllib.error.HTTPError as error:
         raise _build_fetch_error(error) from None
     except (OSError, http.client.IncompleteRead) as error:
-        raise _TemporaryError(f"cannot reach the service: {error}", exit_status=_UNREACHABLE) from None
+        reason = f"cannot reach the service: {error}"
+        if isinstance(getattr(error, "reason", error), ssl.SSLCertVerificationError):
+            raise FetchError(reason, exit_status=_UNREACHABLE) from None
+        raise _TemporaryError(reason, exit_status=_UNREACHABLE) from None
     except (ValueError, RecursionError, http.client.HTTPException) as error:
         raise FetchError(f"the service returned an invalid reply: {error}") from None
 

@@ -35,7 +35,7 @@ class DatedBlobs(FolderBlobStore):
         super().__init__(folder, links, runtime=runtime)
         self._scheduler = scheduler
 
-    def _create_blob(self, path: Path, content: bytes) -> bool:
+    def _create_blob_if_missing(self, path: Path, content: bytes) -> bool:
         is_new = super()._create_blob_if_missing(path, content)
         if is_new:
             self._set_time(path)

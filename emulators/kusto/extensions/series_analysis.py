@@ -138,7 +138,7 @@ _DECOMPOSE = SeriesFunction(
     "series_decompose",
     ("DOUBLE[]", "BIGINT", "VARCHAR", "BIGINT", "DOUBLE"),
     dict.fromkeys(("baseline", "seasonal", "trend", "residual"), "series"),
-    f"{_MODULE}.decomposition:decompose",
+    f"{_MODULE}.decomposition:decompose_series",
 )
 _ANOMALIES = SeriesFunction(
     "series_decompose_anomalies",

@@ -140,6 +140,10 @@ class EndpointList(_Record):
     endpoints: Mapping[str, WebhookEndpoint] = {}
     audit: tuple[PendingAudit, ...] = ()
 
+    def is_enabled(self, endpoint_id: str) -> bool:
+        """Return whether an endpoint exists and is enabled."""
+        return endpoint_id in self.endpoints and self.endpoints[endpoint_id].enabled
+
 
 class Attempt(_Record):
     """Result of one attempt to send a webhook delivery.

@@ -120,7 +120,11 @@ class DeliveryWorker:
             busy.add(endpoint)
             at, lease = self._runtime.now(), self._runtime.new_id()
             room = MAX_PER_ENDPOINT - self._sending[endpoint]
-            for delivery in await self._store.claim_due_deliveries(endpoint, at, at + LEASE, lease, room):
+            claimed = await self._store.claim_due_deliveries(endpoint, at, at + LEASE, lease, room)
+            if claimed and not listed.is_enabled(endpoint):
+                # The endpoint was possibly created or enabled after the list was read.
+                listed = await self._registry.load()
+            for delivery in claimed:
                 self._start_task(
                     self._send_or_end_claimed_delivery(listed.endpoints.get(endpoint), delivery, lease), endpoint
                 )

@@ -1,8 +1,10 @@
 """Tests of the worker that sends deliveries."""
 
 import asyncio
+from collections.abc import Sequence
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -10,7 +12,7 @@ from shared.backends.outbound_http import BODY_SECONDS
 from shared.errors import Kind, WorkspaceError
 from shared.outbound.ports import OutboundFailedError, OutboundReply, OutboundRequest
 from shared.webhooks.deliveries import DISABLED_AFTER, RETRY_DELAYS
-from shared.webhooks.models import DeliveryStatus
+from shared.webhooks.models import Delivery, DeliveryStatus
 from shared.webhooks.service import EndpointDefinition
 from shared.webhooks.worker import LEASE, MAX_PER_ENDPOINT
 from tests.unit.shared.webhooks.environment import URL, WebhookServices, build_reply, open_webhooks, reply_with_failure
@@ -225,6 +227,33 @@ async def test_waiting_deliveries_of_a_disabled_endpoint_are_not_sent(webhook_se
     for endpoint, reason in ((first, "disabled"), (second, "removed")):
         [delivery] = await webhook_services.list_all(endpoint)
         assert delivery.attempts[0].error == f"Not sent, because the endpoint is {reason}."
+
+
+@pytest.mark.parametrize("exists", [False, True])
+async def test_a_delivery_of_an_endpoint_that_was_enabled_meanwhile_is_sent(
+    webhook_services: WebhookServices, monkeypatch: pytest.MonkeyPatch, *, exists: bool
+) -> None:
+    """If an endpoint is created or enabled while the worker looks for due deliveries, its next event is sent."""
+    first = await webhook_services.create_endpoint()
+    others = [await webhook_services.create_endpoint(enabled=False)] if exists else []
+    await webhook_services.publish("k1")
+    claim = webhook_services.store.claim_due_deliveries
+
+    async def enable_other_endpoint_after_claim(endpoint: str, *arguments: Any) -> Sequence[Delivery]:
+        claimed = await claim(endpoint, *arguments)
+        if endpoint == first.id and claimed:
+            if exists:
+                definition = EndpointDefinition(URL, others[0].event_types, enabled=True)
+                await webhook_services.service.replace("admin@t", others[0].id, definition)
+            else:
+                others.append(await webhook_services.create_endpoint())
+            await webhook_services.publish("k2")
+        return claimed
+
+    monkeypatch.setattr(webhook_services.store, "claim_due_deliveries", enable_other_endpoint_after_claim)
+    await webhook_services.send_due_deliveries()
+    [delivery] = await webhook_services.list_all(others[0])
+    assert delivery.status is DeliveryStatus.DELIVERED
 
 
 async def test_a_slow_endpoint_does_not_delay_another(webhook_services: WebhookServices) -> None:

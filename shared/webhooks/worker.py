@@ -186,7 +186,7 @@ class DeliveryWorker:
                 extra=fields(webhook=endpoint.id, delivery=delivery.id, eventType=delivery.event_type),
             )
         await self._store.save(after, lease)
-        await self._update_endpoint_health(endpoint, attempt, is_delivered=result.is_delivered)
+        await self._update_endpoint_health(endpoint, after)
 
     def _schedule_retry(self, delivery: Delivery, attempt: Attempt) -> Delivery:
         """Return the delivery with a failed attempt and the time of the next one; it fails after its last retry."""
@@ -204,31 +204,41 @@ class DeliveryWorker:
         await self._runtime.sleep(max(0.0, (due_at - self._runtime.now()).total_seconds()))
         self._woken.set()
 
-    async def _update_endpoint_health(self, endpoint: WebhookEndpoint, attempt: Attempt, *, is_delivered: bool) -> None:
-        """Store the time since which all deliveries to an endpoint fail; delete it after a success.
+    async def _update_endpoint_health(self, endpoint: WebhookEndpoint, delivery: Delivery) -> None:
+        """Store the time since which all attempts for an endpoint have failed; delete it after a success.
 
-        Disable an endpoint that replied 410 or has failed for too long.
+        Disable the endpoint if :func:`_find_reason_to_disable` returns a reason.
         """
-        reason = None
-        if attempt.http_status == _GONE:
-            reason = "The endpoint replied with status 410 (Gone)."
-        elif not is_delivered and endpoint.failing_since and attempt.at - endpoint.failing_since >= DISABLED_AFTER:
-            reason = f"All deliveries have failed since {endpoint.failing_since:%Y-%m-%d %H:%M} UTC."
-        if reason is None and is_delivered == (endpoint.failing_since is None):
-            return
         append_id = self._runtime.new_id()
 
         def change_health(endpoint_list: EndpointList) -> EndpointList | None:
+            # The given endpoint can be older than the results of other attempts, which the stored one contains.
             before = endpoint_list.endpoints.get(endpoint.id)
             if before is None or not before.enabled or before.url != endpoint.url:
                 return None
-            if reason is None:
-                since = None if is_delivered else before.failing_since or attempt.at
-                return add_or_replace_endpoint(endpoint_list, before.model_copy(update={"failing_since": since}))
-            if attempt.http_status != _GONE and before.failing_since != endpoint.failing_since:
+            reason = _find_reason_to_disable(before, delivery)
+            if reason is not None:
+                after = before.model_copy(update={"enabled": False, "disabled_reason": reason})
+                changed = add_or_replace_endpoint(endpoint_list, after)
+                return add_audit_event(changed, "Disabled", before, after, user_id=SERVICE_USER, append_id=append_id)
+            is_delivered = delivery.status is DeliveryStatus.DELIVERED
+            since = None if is_delivered else before.failing_since or delivery.attempts[-1].at
+            if since == before.failing_since:
                 return None
-            after = before.model_copy(update={"enabled": False, "disabled_reason": reason})
-            changed = add_or_replace_endpoint(endpoint_list, after)
-            return add_audit_event(changed, "Disabled", before, after, user_id=SERVICE_USER, append_id=append_id)
+            return add_or_replace_endpoint(endpoint_list, before.model_copy(update={"failing_since": since}))
 
         await self._registry.change(change_health)
+
+
+def _find_reason_to_disable(endpoint: WebhookEndpoint, delivery: Delivery) -> str | None:
+    """Return why an endpoint must be disabled after the last attempt of a delivery; None if it stays enabled.
+
+    An endpoint is disabled if it replied 410, or if a delivery has failed after its last retry and no attempt has
+    succeeded for ``DISABLED_AFTER``.
+    """
+    attempt, since = delivery.attempts[-1], endpoint.failing_since
+    if attempt.http_status == _GONE:
+        return "The endpoint replied with status 410 (Gone)."
+    if delivery.status is DeliveryStatus.FAILED and since is not None and attempt.at - since >= DISABLED_AFTER:
+        return f"All deliveries have failed since {since:%Y-%m-%d %H:%M} UTC."
+    return None

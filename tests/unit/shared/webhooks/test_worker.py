@@ -194,25 +194,65 @@ async def test_a_failure_of_an_earlier_url_has_no_effect(webhook_services: Webho
     assert (moved.url, moved.enabled, moved.failing_since) == ("https://new.example/", True, None)
 
 
+async def fail_all_retries(webhook_services: WebhookServices) -> None:
+    """Let the current deliveries fail until their last retry, which is due after about three days."""
+    webhook_services.http.answer = reply_with_failure
+    await webhook_services.send_due_deliveries()
+    for delay in RETRY_DELAYS:
+        await webhook_services.send_due_deliveries_after(seconds=delay.total_seconds())
+
+
 async def test_an_endpoint_that_fails_for_days_is_disabled(webhook_services: WebhookServices) -> None:
-    """An endpoint is disabled at a failure if it has failed for five days without a success."""
+    """An endpoint is disabled when a delivery has used its retries and no attempt has succeeded for five days."""
     endpoint = await webhook_services.create_endpoint()
-    webhook_services.http.answer = reply_with_failure
     await webhook_services.publish("k1")
-    await webhook_services.send_due_deliveries()
-    webhook_services.http.answer = webhook_services.http.accept
-    await webhook_services.send_due_deliveries_after(seconds=DISABLED_AFTER.total_seconds() - 10)
-    assert (await webhook_services.service.get(endpoint.id)).failing_since is None
-    webhook_services.http.answer = reply_with_failure
+    await fail_all_retries(webhook_services)
+    failing = await webhook_services.service.get(endpoint.id)
+    assert failing.enabled
+    assert failing.failing_since is not None
     await webhook_services.publish("k2")
-    await webhook_services.send_due_deliveries()
-    await webhook_services.send_due_deliveries_after(seconds=DISABLED_AFTER.total_seconds() - 1)
-    assert (await webhook_services.service.get(endpoint.id)).enabled
-    await webhook_services.publish("k3")
-    await webhook_services.send_due_deliveries_after(seconds=1)
+    await fail_all_retries(webhook_services)
     disabled = await webhook_services.service.get(endpoint.id)
     assert not disabled.enabled
-    assert "failed since" in str(disabled.disabled_reason)
+    assert disabled.disabled_reason == f"All deliveries have failed since {failing.failing_since:%Y-%m-%d %H:%M} UTC."
+
+
+async def test_a_first_failure_after_quiet_days_does_not_disable_the_endpoint(
+    webhook_services: WebhookServices,
+) -> None:
+    """If an earlier delivery failed and no event happened for five days, the next delivery still has its retries."""
+    endpoint = await webhook_services.create_endpoint()
+    await webhook_services.publish("k1")
+    await fail_all_retries(webhook_services)
+    webhook_services.time.advance(DISABLED_AFTER.total_seconds())
+    await webhook_services.publish("k2")
+    await webhook_services.send_due_deliveries()
+    webhook_services.http.answer = webhook_services.http.accept
+    await webhook_services.send_due_deliveries_after(seconds=RETRY_DELAYS[0].total_seconds())
+    current = await webhook_services.service.get(endpoint.id)
+    assert (current.enabled, current.failing_since) == (True, None)
+    assert (await webhook_services.list_all(endpoint))[0].status is DeliveryStatus.DELIVERED
+
+
+async def test_a_success_ends_the_failures_of_simultaneous_deliveries(webhook_services: WebhookServices) -> None:
+    """A success after a failure ends the time of failures, also if both deliveries were started together."""
+    endpoint = await webhook_services.create_endpoint()
+
+    async def reply_to_second_after_failure_of_first(request: OutboundRequest) -> OutboundReply:
+        if b'"first"' in request.body:
+            return build_reply(413)
+
+        async def is_failing() -> bool:
+            return (await webhook_services.service.get(endpoint.id)).failing_since is not None
+
+        await webhook_services.wait_until(is_failing)
+        return build_reply(204)
+
+    webhook_services.http.answer = reply_to_second_after_failure_of_first
+    await webhook_services.publish("first")
+    await webhook_services.publish("second")
+    await webhook_services.send_due_deliveries()
+    assert (await webhook_services.service.get(endpoint.id)).failing_since is None
 
 
 async def test_waiting_deliveries_of_a_disabled_endpoint_are_not_sent(webhook_services: WebhookServices) -> None:

@@ -42,10 +42,13 @@ class EventSources:
         for name, source in self._sources.items():
             try:
                 await source()
-            except WorkspaceError as error:
+            except Exception as error:  # noqa: BLE001  one source must not stop the others
                 count("workspace.webhooks.source_failures", source=name)
                 _LOG.warning(
-                    "events were not published; the next run publishes them: %s", error, extra=fields(source=name)
+                    "events were not published; the next run publishes them: %s",
+                    error,
+                    exc_info=not isinstance(error, WorkspaceError),
+                    extra=fields(source=name),
                 )
         self._wake()
 

@@ -23,14 +23,14 @@ class Source:
 
     Attributes:
         runs: number of runs.
-        is_failing: True if the next runs fail.
+        error: exception that the next runs raise; None if they succeed.
         gate: event for which a run waits; None to end at once.
         started: set when a run begins.
     """
 
     def __init__(self) -> None:
         self.runs = 0
-        self.is_failing = False
+        self.error: Exception | None = None
         self.gate: asyncio.Event | None = None
         self.started = asyncio.Event()
 
@@ -38,16 +38,20 @@ class Source:
         """Run once: count the run, wait for the gate, and fail if the test requires it."""
         self.runs += 1
         self.started.set()
-        if self.is_failing:
-            raise WorkspaceError(Kind.UNAVAILABLE, "STORE_DOWN", "The store does not respond.")
+        if self.error is not None:
+            raise self.error
         if self.gate is not None:
             await self.gate.wait()
 
 
-async def test_a_failure_stops_no_other_source() -> None:
-    """If one event source fails, all other sources still run, and the worker is woken afterwards."""
+@pytest.mark.parametrize(
+    "error",
+    [WorkspaceError(Kind.UNAVAILABLE, "STORE_DOWN", "The store does not respond."), ValueError("invalid document")],
+)
+async def test_a_failure_stops_no_other_source(error: Exception) -> None:
+    """If one event source fails with any error, all other sources still run, and the worker is woken afterwards."""
     broken, working, woken = Source(), Source(), list[int]()
-    broken.is_failing = True
+    broken.error = error
     await EventSources({"a": broken, "b": working}, lambda: woken.append(working.runs)).run()
     assert (broken.runs, woken) == (1, [1])
 

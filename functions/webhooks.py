@@ -303,7 +303,7 @@ def _delivery_to_json(delivery: Delivery) -> dict[str, Any]:
     return {
         "id": delivery.id,
         "webhookId": delivery.endpoint,
-        "eventType": delivery.event_type.value,
+        "eventType": delivery.event_type,
         "status": delivery.status.value,
         "attempts": [
             {

@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict
 
 from shared.catalog.alert_rule_models import Severity
 from shared.catalog.etags import compute_definition_etag
-from shared.webhooks.events import WebhookEvent, WebhookEventType
+from shared.webhooks.events import WebhookEvent
 
 MAX_ENDPOINTS: Final = 50
 MAX_SHOWN_ATTEMPTS: Final = 20
@@ -77,6 +77,8 @@ class WebhookEndpoint(_Record):
     """Webhook endpoint: a URL that receives events, its filter and its secrets.
 
     Attributes:
+        event_types: types of the events that the endpoint receives. A newer version of the service may have stored
+            types that this version does not know.
         subscribed_at: time from which the endpoint receives events, by event type.
         failing_since: time of the first failed attempt after the last success; None if the last attempt succeeded.
     """
@@ -85,14 +87,14 @@ class WebhookEndpoint(_Record):
     url: str
     format: MessageFormat = MessageFormat.STANDARD
     description: str | None = None
-    event_types: tuple[WebhookEventType, ...]
+    event_types: tuple[str, ...]
     filter: EventFilter = EventFilter()
     enabled: bool = True
     created_at: datetime
     created_by: str
     disabled_reason: str | None = None
     secrets: tuple[StoredSecret, ...] = ()
-    subscribed_at: Mapping[WebhookEventType, datetime] = {}
+    subscribed_at: Mapping[str, datetime] = {}
     failing_since: datetime | None = None
 
     @property
@@ -107,7 +109,7 @@ class WebhookEndpoint(_Record):
             "url": self.url,
             "format": self.format.value,
             "description": self.description,
-            "eventTypes": [each.value for each in self.event_types],
+            "eventTypes": [str(each) for each in self.event_types],
             "filter": self.filter.model_dump(mode="json", exclude_none=True),
             "enabled": self.enabled,
             "disabledReason": self.disabled_reason,
@@ -169,6 +171,8 @@ class Delivery(_Record):
     Attributes:
         id: id of the message, derived from the endpoint and the key of the event; the header ``webhook-id``.
         endpoint: id of the webhook endpoint.
+        event_type: type of the event. A newer version of the service may have stored a type that this version does not
+            know.
         body: the event as JSON text in the format ``standard``.
         retries: number of automatic retries that were scheduled so far.
         attempts: the last 20 attempts, oldest first.
@@ -179,7 +183,7 @@ class Delivery(_Record):
 
     id: str
     endpoint: str
-    event_type: WebhookEventType
+    event_type: str
     body: str
     status: DeliveryStatus = DeliveryStatus.PENDING
     retries: int = 0

@@ -70,8 +70,11 @@ def build_chat_message_title(event: Mapping[str, Any]) -> str:
 
 
 def _build_console_link(event: Mapping[str, Any], base_url: str) -> str:
-    """Build the URL of the console page for this type of event; empty if the service's address is not known."""
-    page = _PAGES[event["type"].partition(".")[0]]
+    """Build the URL of the console page for this type of event; empty if the service's address is not known.
+
+    For a type that only a newer version of the service knows, the URL is that of the console's first page.
+    """
+    page = _PAGES.get(event["type"].partition(".")[0], "")
     return f"{base_url}/console#/{page}" if base_url else ""
 
 

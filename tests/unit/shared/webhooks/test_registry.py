@@ -21,6 +21,19 @@ async def test_a_stored_endpoint_is_read_unchanged(webhook_services: WebhookServ
     assert await webhook_services.registry.change(lambda _: None) == stored
 
 
+async def test_an_event_type_of_a_newer_version_is_kept(webhook_services: WebhookServices) -> None:
+    """An endpoint that subscribes to an event type of a newer version is read, and a change keeps this type."""
+    newer = ENDPOINT.model_copy(
+        update={"event_types": (TEST, "import.completed"), "subscribed_at": {"import.completed": START}}
+    )
+    await webhook_services.registry.change(lambda listed: add_or_replace_endpoint(listed, newer))
+    changed = newer.model_copy(update={"failing_since": START})
+    await webhook_services.registry.change(lambda listed: add_or_replace_endpoint(listed, changed))
+    [stored] = (await webhook_services.registry.load()).endpoints.values()
+    assert stored == changed
+    assert stored.to_definition()["eventTypes"] == ["webhook.test", "import.completed"]
+
+
 async def test_appended_events_are_removed(webhook_services: WebhookServices) -> None:
     """Audit events are removed from the store after they were appended; pending events stay in order."""
     for append_id in ("1", "2", "3"):

@@ -43,3 +43,12 @@ def test_cards_escape_markup_and_link_to_the_console(base_url: str) -> None:
     links = [action["url"] for action in card.get("actions", ())]
     links += [each["url"] for block in slack["blocks"] for each in block.get("elements", ())]
     assert links == ([f"{base_url}/console#/alerts"] * 2 if base_url else [])
+
+
+@pytest.mark.parametrize("message_format", [MessageFormat.TEAMS, MessageFormat.SLACK])
+def test_an_unknown_event_type_has_a_chat_message(message_format: MessageFormat) -> None:
+    """An event of a type that only a newer version knows is sent to chats; its link leads to the console."""
+    text = json.dumps({**EVENT, "type": "import.completed"})
+    message = render_body(text, message_format, "https://plant.example").decode()
+    assert "import.completed" in message
+    assert '"https://plant.example/console#/"' in message

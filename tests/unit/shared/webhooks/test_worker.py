@@ -15,7 +15,15 @@ from shared.webhooks.deliveries import DISABLED_AFTER, RETRY_DELAYS
 from shared.webhooks.models import Delivery, DeliveryStatus
 from shared.webhooks.service import EndpointDefinition
 from shared.webhooks.worker import LEASE, MAX_PER_ENDPOINT
-from tests.unit.shared.webhooks.environment import URL, WebhookServices, build_reply, open_webhooks, reply_with_failure
+from tests.unit.shared.webhooks.environment import (
+    DOWNLOAD,
+    TEST,
+    URL,
+    WebhookServices,
+    build_reply,
+    open_webhooks,
+    reply_with_failure,
+)
 
 
 async def test_a_delivery_is_sent_once(webhook_services: WebhookServices) -> None:
@@ -183,7 +191,7 @@ async def test_a_failure_of_an_earlier_url_has_no_effect(webhook_services: Webho
 
     async def replace_url(request: OutboundRequest) -> OutboundReply:
         del request
-        moved = EndpointDefinition("https://new.example/", endpoint.event_types)
+        moved = EndpointDefinition("https://new.example/", (TEST, DOWNLOAD))
         await webhook_services.service.replace("admin@t", endpoint.id, moved)
         return build_reply(410)
 
@@ -283,7 +291,7 @@ async def test_a_delivery_of_an_endpoint_that_was_enabled_meanwhile_is_sent(
         claimed = await claim(endpoint, *arguments)
         if endpoint == first.id and claimed:
             if exists:
-                definition = EndpointDefinition(URL, others[0].event_types, enabled=True)
+                definition = EndpointDefinition(URL, (TEST, DOWNLOAD), enabled=True)
                 await webhook_services.service.replace("admin@t", others[0].id, definition)
             else:
                 others.append(await webhook_services.create_endpoint())
@@ -293,6 +301,29 @@ async def test_a_delivery_of_an_endpoint_that_was_enabled_meanwhile_is_sent(
     monkeypatch.setattr(webhook_services.store, "claim_due_deliveries", enable_other_endpoint_after_claim)
     await webhook_services.send_due_deliveries()
     [delivery] = await webhook_services.list_all(others[0])
+    assert delivery.status is DeliveryStatus.DELIVERED
+
+
+async def test_a_delivery_of_an_unknown_event_type_is_sent(webhook_services: WebhookServices) -> None:
+    """A delivery whose event type only a newer version of the service knows is sent like others."""
+    endpoint = await webhook_services.create_endpoint()
+    await webhook_services.publish()
+    [delivery] = await webhook_services.list_all(endpoint)
+    newer = delivery.model_copy(update={"id": "msg_newer", "event_type": "import.completed"})
+    await webhook_services.outbox.add([newer])
+    await webhook_services.send_due_deliveries()
+    assert {each.headers["webhook-id"] for each in webhook_services.http.requests} == {delivery.id, newer.id}
+
+
+async def test_a_delivery_that_cannot_be_parsed_stops_no_other_endpoint(webhook_services: WebhookServices) -> None:
+    """If a stored delivery cannot be parsed, the deliveries to other endpoints are sent."""
+    endpoints = [await webhook_services.create_endpoint() for _ in range(2)]
+    broken, working = sorted(endpoints, key=lambda each: each.id)
+    await webhook_services.publish()
+    sql = "UPDATE webhook_deliveries SET content = json_set(content, '$.status', 'paused') WHERE endpoint = ?"
+    await webhook_services.database.write(lambda connection: connection.execute(sql, (broken.id,)).rowcount)
+    await webhook_services.send_due_deliveries()
+    [delivery] = await webhook_services.list_all(working)
     assert delivery.status is DeliveryStatus.DELIVERED
 
 

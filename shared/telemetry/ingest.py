@@ -244,11 +244,13 @@ def _group_arrived_messages(
     for event, each in zip(events, processed, strict=True):
         grouped[each.connection, event.partition].append((event, each.is_mismatched))
     for (connection, partition), arrived in grouped.items():
+        times = [event.enqueued_at for event, _ in arrived]
         yield ArrivedMessages(
             connection,
             f"{source}/{partition}",
             tuple(sorted({event.sequence_number for event, _ in arrived})),
-            max(event.enqueued_at for event, _ in arrived),
+            min(times),
+            max(times),
             frozenset(event.sequence_number for event, is_mismatched in arrived if is_mismatched),
         )
 

@@ -7,6 +7,7 @@ from typing import Protocol
 
 from shared.catalog.snapshot import Catalog
 from shared.telemetry.models import HubMessage
+from shared.timestamps import format_rfc3339
 
 type CurrentCatalog = Callable[[], Awaitable[Catalog]]
 """Returns the cached catalog of this process. Called for each batch, so it must be cheap."""
@@ -37,7 +38,8 @@ class ArrivedMessages:
     Attributes:
         connection: lookup (id in URLs) of the connection, or ``_unrouted`` for messages without a connection.
         source: hub and partition of the messages; sequence numbers can be compared only within a source.
-        sequence_numbers: sequence numbers of the messages, ascending.
+        sequence_numbers: sequence numbers of the messages, ascending; at least one.
+        first_message: earliest enqueued time of the messages.
         last_message: latest enqueued time of the messages.
         mismatched: sequence numbers of the messages with a value that does not have its declared type.
     """
@@ -45,8 +47,23 @@ class ArrivedMessages:
     connection: str
     source: str
     sequence_numbers: tuple[int, ...]
+    first_message: datetime
     last_message: datetime
     mismatched: frozenset[int] = frozenset()
+
+    def list_uncounted_numbers(self, highest: int | None, latest: str) -> Sequence[int]:
+        """Return the sequence numbers of the messages that are not counted yet.
+
+        A new hub under the same name, for instance after a failover to another region, reuses sequence numbers. If all
+        messages are later than every counted message, none of them is a redelivery, whatever their numbers are.
+
+        Args:
+            highest: highest sequence number that is counted for the connection and the source; None before the first.
+            latest: latest enqueued time of the counted messages, as RFC 3339 text; empty before the first.
+        """
+        if highest is None or format_rfc3339(self.first_message) > latest:
+            return self.sequence_numbers
+        return [number for number in self.sequence_numbers if number > highest]
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +91,8 @@ class ConnectionStateStore(Protocol):
         """Add messages that arrived to the counts of their connections; each message is counted once.
 
         The store skips messages up to the highest sequence number that it has counted for their source (hub
-        partition).
+        partition), unless the hub was reset; see :meth:`ArrivedMessages.list_uncounted_numbers`. Each message can move
+        the time of the latest message forward.
         """
         ...
 

@@ -19,6 +19,7 @@ from shared.telemetry.ports import ArrivedMessages, ConnectionState, ConnectionS
 from tests.adapters.cosmos import KINDS, open_accounts
 
 MOMENT = datetime(2026, 1, 5, 8, tzinfo=UTC)
+HOUR = timedelta(hours=1)
 type Opener = Callable[[], ConnectionStateStore]
 
 
@@ -46,7 +47,8 @@ def states(open_store: Opener) -> ConnectionStateStore:
 def _build_arrivals(
     *numbers: int, connection: str = "rig", source: str = "telemetry/0", after: int = 0
 ) -> ArrivedMessages:
-    return ArrivedMessages(connection, source, numbers, MOMENT + timedelta(seconds=after))
+    at = MOMENT + timedelta(seconds=after)
+    return ArrivedMessages(connection, source, numbers, at, at)
 
 
 async def test_messages_of_all_hub_partitions_are_counted(states: ConnectionStateStore) -> None:
@@ -78,6 +80,37 @@ async def test_a_redelivered_message_counts_once(
         reached = max(reached, start + size)
     after = (await states.load_states()).get(name, ConnectionState("", 0, None)).messages_received
     assert after == max(before, reached)
+
+
+async def test_counts_continue_after_a_hub_was_reset(states: ConnectionStateStore) -> None:
+    """If a new hub reuses sequence numbers, its messages are counted, and each of them counts once."""
+    await states.count_arrived_messages([_build_arrivals(1000)])
+    first = replace(_build_arrivals(0, 1, 2, after=60), mismatched=frozenset({2}))
+    for _ in range(2):
+        await states.count_arrived_messages([first])
+    found = (await states.load_states())["rig"]
+    assert found == ConnectionState("CONNECTING", 4, MOMENT + timedelta(seconds=60), 1)
+    later = ArrivedMessages("rig", "telemetry/0", (1, 2, 3), first.first_message, MOMENT + timedelta(seconds=70))
+    for arrivals in (later, first, later, _build_arrivals(4, after=70)):
+        await states.count_arrived_messages([arrivals])
+    found = (await states.load_states())["rig"]
+    assert found == ConnectionState("CONNECTING", 6, MOMENT + timedelta(seconds=70), 1)
+
+
+async def test_a_hub_reset_is_detected_in_each_partition(states: ConnectionStateStore) -> None:
+    """A reset is detected in a partition although messages of another partition have arrived later."""
+    for source in ("telemetry/0", "telemetry/1"):
+        await states.count_arrived_messages([_build_arrivals(1000, source=source)])
+    await states.count_arrived_messages([_build_arrivals(0, source="telemetry/1", after=60)])
+    await states.count_arrived_messages([_build_arrivals(0, after=30)])
+    assert (await states.load_states())["rig"] == ConnectionState("CONNECTING", 4, MOMENT + timedelta(seconds=60))
+
+
+async def test_the_latest_message_moves_forward_without_a_new_number(states: ConnectionStateStore) -> None:
+    """The time of the latest message moves forward even if the numbers of the messages seem to be counted."""
+    await states.count_arrived_messages([_build_arrivals(1000, after=5)])
+    await states.count_arrived_messages([ArrivedMessages("rig", "telemetry/0", (0, 1), MOMENT, MOMENT + HOUR)])
+    assert (await states.load_states())["rig"] == ConnectionState("CONNECTING", 1, MOMENT + HOUR)
 
 
 async def test_connection_status_and_message_counts_are_independent(states: ConnectionStateStore) -> None:

@@ -37,7 +37,7 @@ class CosmosConnectionStates:
         self._known: dict[str, Item] = {}
 
     async def count_arrived_messages(self, arrivals: Sequence[ArrivedMessages]) -> None:
-        """Add messages to the counts, except those up to the last sequence number that is already counted.
+        """Add messages to the counts, except those that are already counted.
 
         Messages that arrive while the item of their partition is being written are counted by the next write. A failed
         call may have counted some of the messages. A second call with the same messages counts only the remaining ones.
@@ -90,8 +90,8 @@ class CosmosConnectionStates:
 
         def add_counts(before: Item | None) -> Item | None:
             counts: dict[str, dict[str, Any]] = dict(before["counts"]) if before else {}
-            new = [_add_new_messages_to_counts(counts, each) for each in arrivals]
-            return {"id": place, "source": source, "counts": counts} if any(new) else None
+            changes = [_add_new_messages_to_counts(counts, each) for each in arrivals]
+            return {"id": place, "source": source, "counts": counts} if any(changes) else None
 
         async with self._locks[source]:
             del self._waiting[source]
@@ -101,18 +101,17 @@ class CosmosConnectionStates:
 
 
 def _add_new_messages_to_counts(counts: dict[str, dict[str, Any]], arrivals: ArrivedMessages) -> bool:
-    """Add the messages of one hub partition to the counts; return whether any message was not counted before."""
+    """Add the messages of one hub partition to the counts; return whether the counts or the latest time changed."""
     before = counts.get(arrivals.connection, {"received": 0, "highest": None, "last": ""})
-    highest = before["highest"]
-    new = [number for number in arrivals.sequence_numbers if highest is None or number > highest]
-    if new:
-        last = max(before["last"], format_rfc3339(arrivals.last_message))
-        count = {"received": before["received"] + len(new), "highest": max(new), "last": last}
-        # Items of earlier versions, and of connections without signals, have no such property.
-        if mismatches := before.get("mismatches", 0) + len(arrivals.mismatched.intersection(new)):
-            count["mismatches"] = mismatches
-        counts[arrivals.connection] = count
-    return bool(new)
+    new = arrivals.list_uncounted_numbers(before["highest"], before["last"])
+    last = max(before["last"], format_rfc3339(arrivals.last_message))
+    highest = max(new, default=before["highest"])
+    count = {"received": before["received"] + len(new), "highest": highest, "last": last}
+    # Items of earlier versions, and of connections without signals, have no such property.
+    if mismatches := before.get("mismatches", 0) + len(arrivals.mismatched.intersection(new)):
+        count["mismatches"] = mismatches
+    counts[arrivals.connection] = count
+    return count != before
 
 
 def _build_connection_state(status: str, counts: Sequence[Mapping[str, Any]]) -> ConnectionState:

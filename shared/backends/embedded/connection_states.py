@@ -23,6 +23,12 @@ CREATE TABLE IF NOT EXISTS connection_sources (
     highest INTEGER NOT NULL,
     PRIMARY KEY (connection, source)
 ) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS connection_source_times (
+    connection TEXT NOT NULL,
+    source TEXT NOT NULL,
+    last_message TEXT NOT NULL,
+    PRIMARY KEY (connection, source)
+) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS connection_type_mismatches (
     connection TEXT PRIMARY KEY,
     messages INTEGER NOT NULL
@@ -31,6 +37,12 @@ CREATE TABLE IF NOT EXISTS connection_type_mismatches (
 _READ = (
     "SELECT connection, status, messages_received, last_message, ifnull(messages, 0)"
     " FROM connection_states LEFT JOIN connection_type_mismatches USING (connection)"
+)
+# Earlier versions stored no time for each source; the latest time of the whole connection is never earlier.
+_READ_SOURCE = (
+    "SELECT highest, coalesce(times.last_message, states.last_message, '')"
+    " FROM connection_sources LEFT JOIN connection_source_times AS times USING (connection, source)"
+    " LEFT JOIN connection_states AS states USING (connection) WHERE connection = ? AND source = ?"
 )
 
 type _Row = tuple[str, str, int, str | None, int]
@@ -89,27 +101,37 @@ class SqliteConnectionStates:
 
 def _count_new_messages(database: sqlite3.Connection, arrivals: Sequence[ArrivedMessages]) -> None:
     for each in arrivals:
-        row = database.execute(
-            "SELECT highest FROM connection_sources WHERE connection = ? AND source = ?",
-            (each.connection, each.source),
-        ).fetchone()
-        new = [number for number in each.sequence_numbers if row is None or number > row[0]]
-        if new:
-            _add_to_message_counts(database, each, len(new), max(new))
+        row: tuple[int, str] | None = database.execute(_READ_SOURCE, (each.connection, each.source)).fetchone()
+        highest, latest = row or (None, "")
+        new = each.list_uncounted_numbers(highest, latest)
+        last = format_rfc3339(each.last_message)
+        if new or last > latest:
+            _add_to_message_counts(database, each.connection, len(new), last)
+            _store_source_progress(database, each, max(new, default=highest), max(last, latest))
             _add_to_mismatch_count(database, each.connection, len(each.mismatched.intersection(new)))
 
 
-def _add_to_message_counts(database: sqlite3.Connection, arrivals: ArrivedMessages, count: int, highest: int) -> None:
+def _add_to_message_counts(database: sqlite3.Connection, connection: str, count: int, last: str) -> None:
+    database.execute(
+        "INSERT INTO connection_states (connection, messages_received, last_message) VALUES (?, ?, ?)"
+        " ON CONFLICT (connection) DO UPDATE SET messages_received = messages_received + excluded.messages_received,"
+        " last_message = max(ifnull(last_message, ''), excluded.last_message)",
+        (connection, count, last),
+    )
+
+
+def _store_source_progress(
+    database: sqlite3.Connection, arrivals: ArrivedMessages, highest: int | None, latest: str
+) -> None:
     database.execute(
         "INSERT INTO connection_sources (connection, source, highest) VALUES (?, ?, ?)"
         " ON CONFLICT (connection, source) DO UPDATE SET highest = excluded.highest",
         (arrivals.connection, arrivals.source, highest),
     )
     database.execute(
-        "INSERT INTO connection_states (connection, messages_received, last_message) VALUES (?, ?, ?)"
-        " ON CONFLICT (connection) DO UPDATE SET messages_received = messages_received + excluded.messages_received,"
-        " last_message = max(ifnull(last_message, ''), excluded.last_message)",
-        (arrivals.connection, count, format_rfc3339(arrivals.last_message)),
+        "INSERT INTO connection_source_times (connection, source, last_message) VALUES (?, ?, ?)"
+        " ON CONFLICT (connection, source) DO UPDATE SET last_message = excluded.last_message",
+        (arrivals.connection, arrivals.source, latest),
     )
 
 

@@ -10,6 +10,7 @@ from shared.catalog.snapshot import Catalog, CatalogEntry
 from shared.errors import Kind, WorkspaceError
 from shared.telemetry.models import HubEvent, HubMessage
 from shared.telemetry.ports import ArrivedMessages, ConnectionState, CurrentCatalog
+from shared.timestamps import format_rfc3339
 
 MOMENT = datetime(2026, 1, 5, 8, tzinfo=UTC)
 
@@ -71,19 +72,20 @@ class States:
     """Fake store of connection states in memory."""
 
     def __init__(self) -> None:
-        self.highest: dict[tuple[str, str], int] = {}
+        self.progress: dict[tuple[str, str], tuple[int, str]] = {}
         self.counts: dict[str, int] = {}
         self.mismatches: Counter[str] = Counter()
         self.statuses: list[tuple[str, str]] = []
 
     async def count_arrived_messages(self, arrivals: Sequence[ArrivedMessages]) -> None:
-        """Count the messages of each connection that have a higher sequence number than all messages counted before."""
+        """Count the messages of each connection that are not counted yet."""
         for each in arrivals:
             assert list(each.sequence_numbers) == sorted(set(each.sequence_numbers))
-            highest = self.highest.get((each.connection, each.source), -1)
-            new = [number for number in each.sequence_numbers if number > highest]
+            highest, latest = self.progress.get((each.connection, each.source), (None, ""))
+            new = each.list_uncounted_numbers(highest, latest)
             self.counts[each.connection] = self.counts.get(each.connection, 0) + len(new)
-            self.highest[each.connection, each.source] = max([highest, *new])
+            progress = max(new, default=highest or 0), max(latest, format_rfc3339(each.last_message))
+            self.progress[each.connection, each.source] = progress
             self.mismatches[each.connection] += len(each.mismatched.intersection(new))
 
     async def set_status(self, connections: Collection[str], status: str) -> None:

@@ -3,7 +3,7 @@
 import base64
 import threading
 from collections import Counter
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import orjson
@@ -282,6 +282,20 @@ async def test_redelivery_changes_no_impulses_and_counts(rewinds: list[tuple[int
     assert all(impulse in expected for impulse in seen)
     assert environment.states.counts == reference.states.counts
     assert Counter(reference.states.counts) == {"rig": 8, "_unrouted": 12}
+
+
+async def test_events_of_a_new_hub_are_counted() -> None:
+    """If a new hub begins with sequence number 0 again, its events are counted once."""
+    environment = IngestEnvironment()
+    await environment.ingest(build_event(b"{}", 1000, device="rig-1"))
+    at = build_event(b"{}", 2000).enqueued_at
+    batch = [
+        build_event(b"{}", number, device="rig-1")._replace(enqueued_at=at + timedelta(seconds=number))
+        for number in (0, 1)
+    ]
+    for _ in range(2):
+        await environment.ingest(*batch)
+    assert environment.states.counts == {"rig": 3}
 
 
 SIGNALS = [{"name": "pressure", "pointer": "/p", "type": "real"}, {"name": "at", "pointer": "/ts", "type": "bool"}]

@@ -25,7 +25,8 @@ async def states(tmp_path: Path) -> AsyncIterator[SqliteConnectionStates]:
 def _build_arrivals(
     *numbers: int, connection: str = "rig", source: str = "telemetry/0", after: int = 0
 ) -> ArrivedMessages:
-    return ArrivedMessages(connection, source, numbers, MOMENT + timedelta(seconds=after))
+    at = MOMENT + timedelta(seconds=after)
+    return ArrivedMessages(connection, source, numbers, at, at)
 
 
 async def test_message_counts_survive_a_restart(tmp_path: Path) -> None:
@@ -68,3 +69,15 @@ async def test_unchanged_states_are_parsed_once(states: SqliteConnectionStates) 
     assert after["press"] is before["press"]
     assert (after["rig"].messages_received, after["rig"].last_message) == (2, MOMENT + timedelta(seconds=1))
     assert after.keys() == {"rig", "press", "lathe"}
+
+
+async def test_counts_of_earlier_versions_continue(states: SqliteConnectionStates, tmp_path: Path) -> None:
+    """If an earlier version stored no time for a hub partition, redeliveries and hub resets are still recognised."""
+    await states.count_arrived_messages([_build_arrivals(1, 2, 3)])
+    with sqlite3.connect(tmp_path / "workspace.sqlite") as database:
+        database.execute("DELETE FROM connection_source_times")
+    database.close()
+    await states.count_arrived_messages([_build_arrivals(1, 2, 3)])
+    assert (await states.load_states())["rig"].messages_received == 3
+    await states.count_arrived_messages([_build_arrivals(0, 1, after=60)])
+    assert (await states.load_states())["rig"].messages_received == 5

@@ -68,8 +68,9 @@ class AlertStore(Protocol):
 
         Return the new token of the record. Return None and store nothing if another process has changed the record.
 
-        The state is stored last. If the store cannot apply many changes in one transaction and the process ends in
-        between, some of the alerts are stored, the state is unchanged, and the caller repeats the evaluation.
+        The new state is stored last. If the store cannot apply many changes in one transaction and the process ends in
+        between, some of the alerts are stored, the stored state is due and not idle, and the caller repeats the
+        evaluation.
 
         Args:
             record: the record that the changes are based on.

@@ -2,7 +2,7 @@
 
 A partition contains the alerts of one rule and the rule's state item. Every change of the alerts replaces the state
 item under If-Match in the same transaction. If the alerts do not fit into one transaction, several transactions store
-them, and the last one changes the state.
+them, and the last one stores the new state.
 """
 
 import json
@@ -34,7 +34,7 @@ _LAST: Final = "~"
 class CosmosAlertStore:
     """Implementation of AlertStore: stores alerts and the states of alert rules in Cosmos DB.
 
-    Changes of many alerts are split into several transactions; the last one also replaces the state of the rule.
+    Changes of many alerts are split into several transactions; the last one also stores the new state of the rule.
     """
 
     def __init__(self, account: CosmosAccount) -> None:
@@ -59,14 +59,14 @@ class CosmosAlertStore:
     ) -> str | None:
         current = _item_from_version_token(record)
         *earlier, last = _split_into_transactions(puts, deletes)
-        before = {"id": _STATE, "rule": record.rule, "content": _serialize_state(record.state)}
+        partial = _build_state_item(record.rule, _build_partial_state(record.state, state))
         for operations in earlier:
-            current = await self._items.put_if_unchanged(current, before, operations)
+            current = await self._items.put_if_unchanged(current, partial, operations)
             if current is None:
                 return None
         if state is None:
             return "" if await self._delete_rule_state_if_unchanged(record.rule, current, last) else None
-        stored = await self._items.put_if_unchanged(current, {**before, "content": _serialize_state(state)}, last)
+        stored = await self._items.put_if_unchanged(current, _build_state_item(record.rule, state), last)
         return None if stored is None else _build_version_token(stored)
 
     async def find_alert(self, alert_id: str) -> Alert | None:
@@ -152,8 +152,26 @@ def _build_sort_key(started_at: str, alert_id: str) -> str:
     return f"{started_at}/{alert_id}"
 
 
-def _serialize_state(state: RuleState | None) -> str | None:
-    return None if state is None else state.model_dump_json()
+def _build_partial_state(before: RuleState | None, after: RuleState | None) -> RuleState | None:
+    """Build the state that is stored until the last transaction: the rule is due, and not idle.
+
+    If the process ends before the last transaction, the alerts of the earlier ones are published, and they end with the
+    rule, even if the rule is disabled or deleted before its next evaluation.
+
+    Args:
+        before: stored state of the rule; None before its first evaluation.
+        after: new state; None if the state will be deleted.
+    """
+    if after is None:
+        return before
+    if before is None:
+        return after.model_copy(update={"due_at": after.evaluated_at or after.due_at, "evaluated_at": None})
+    counts = {"firing": max(before.firing, after.firing), "pending": max(before.pending, after.pending)}
+    return before.model_copy(update={**counts, "has_marks": True})
+
+
+def _build_state_item(rule: str, state: RuleState | None) -> Item:
+    return {"id": _STATE, "rule": rule, "content": None if state is None else state.model_dump_json()}
 
 
 def _build_version_token(item: Item) -> str:

@@ -1,12 +1,15 @@
 """Notifications about alerts after they are stored: webhook events and audit events."""
 
-from collections.abc import Awaitable, Callable, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from itertools import batched
 from typing import Any, Final
 
 from shared.alerts.models import Alert, Mark
 from shared.alerts.ports import AlertStore, RuleRecord
-from shared.observability.logs import get_logger
+from shared.errors import Kind, WorkspaceError
+from shared.observability.logs import fields, get_logger
+from shared.observability.metrics import count
 from shared.provenance.ports import AuditLog, Target
 from shared.runtime import SYSTEM_RUNTIME, Runtime
 from shared.timestamps import format_rfc3339
@@ -59,10 +62,11 @@ class Notifications:
         """Publish the unpublished events about a rule's alerts, remove the marks of the events; return the new record.
 
         Return None if another process changed the record meanwhile; the marks then stay, and the scheduler publishes
-        the events again.
+        the events again. An audit event that cannot be appended keeps only its own mark, because a damaged audit chain
+        must not delay webhook events.
 
         Raises:
-            WorkspaceError: UNAVAILABLE if the outbox, the audit log or the store does not respond; the marks stay.
+            WorkspaceError: UNAVAILABLE if the outbox or the store does not respond; the marks stay.
         """
         error_alert = record.state.error_alert if record.state else None
         marked = [alert for alert in record.alerts if alert.marks]
@@ -72,18 +76,34 @@ class Notifications:
         for part in batched(noted, MAX_PUBLISHED, strict=False):
             if events := [event for alert in part for event in build_webhook_events(alert)]:
                 await self._outbox.publish(events)
-        for alert in marked:
-            if Mark.ACKNOWLEDGED in alert.marks:
-                await self._append_audit_event(alert)
-        puts, active = await self._runtime.run_in_thread_if_large(
-            len(marked) * _ALERT_SIZE, _clear_marks_and_select_active_alerts, record.alerts
+        unaudited = await self._append_audit_events_and_return_failed_alerts(marked)
+        puts, alerts = await self._runtime.run_in_thread_if_large(
+            len(marked) * _ALERT_SIZE, _clear_marks_and_select_open_alerts, record.alerts, unaudited
         )
         kept = error_alert.copy_without_marks(*Mark) if error_alert and error_alert.is_active else None
-        state = record.state.model_copy(update={"has_marks": False, "error_alert": kept})
+        state = record.state.model_copy(update={"has_marks": bool(unaudited), "error_alert": kept})
+        if not puts and state == record.state:
+            return record
         token = await self._store.save_rule_changes_and_return_token(record, state, puts)
         if token is None:
             return None
-        return RuleRecord(record.rule, state, active, token)
+        return RuleRecord(record.rule, state, alerts, token)
+
+    async def _append_audit_events_and_return_failed_alerts(self, alerts: Iterable[Alert]) -> frozenset[str]:
+        """Append the audit events of acknowledged alerts; return the ids of the alerts whose event is not appended."""
+        acknowledged = [alert for alert in alerts if Mark.ACKNOWLEDGED in alert.marks]
+        unaudited = {alert.id for alert in acknowledged}
+        for alert in acknowledged:
+            try:
+                await self._append_audit_event(alert)
+            except WorkspaceError as error:
+                count("workspace.alerts.failures")
+                _LOG.warning("an acknowledgement is not audited yet: %s", error, extra=fields(rule=alert.rule))
+                if error.kind is Kind.UNAVAILABLE:
+                    break  # each further append could wait for the same timeout
+            else:
+                unaudited.discard(alert.id)
+        return frozenset(unaudited)
 
     async def _append_audit_event(self, alert: Alert) -> None:
         if await self._is_audited():
@@ -96,10 +116,23 @@ class Notifications:
             _LOG.warning("provenance is not configured; the acknowledgement of an alert is not audited")
 
 
-def _clear_marks_and_select_active_alerts(alerts: Iterable[Alert]) -> tuple[list[Alert], tuple[Alert, ...]]:
-    """Remove all marks from alerts; return the changed alerts, and the alerts that are pending or firing."""
-    puts = {alert.id: alert.copy_without_marks(*Mark) for alert in alerts if alert.marks}
-    return list(puts.values()), tuple(alert for old in alerts if (alert := puts.get(old.id, old)).is_active)
+def _clear_marks_and_select_open_alerts(
+    alerts: Sequence[Alert], unaudited: AbstractSet[str]
+) -> tuple[list[Alert], tuple[Alert, ...]]:
+    """Remove the marks of published events from alerts; return the changed alerts, and all that stay open.
+
+    Pending and firing alerts are open, and resolved alerts with marks.
+
+    Args:
+        alerts: stored alerts of a rule.
+        unaudited: ids of the alerts whose acknowledgement is not audited yet.
+    """
+    cleared = [
+        alert.copy_without_marks(*(_TYPES if alert.id in unaudited else Mark)) if alert.marks else alert
+        for alert in alerts
+    ]
+    puts = [after for before, after in zip(alerts, cleared, strict=True) if after.marks != before.marks]
+    return puts, tuple(alert for alert in cleared if alert.is_active or alert.marks)
 
 
 def build_webhook_events(alert: Alert) -> Iterator[WebhookEvent]:

@@ -15,6 +15,7 @@ from shared.alerts.rule_results import (
     compute_state_after_evaluation,
     compute_state_after_failure,
     compute_state_after_rule_end,
+    has_open_alerts_of_deleted_rule,
 )
 from shared.alerts.state_machine import Transitions
 from shared.catalog.alert_rule_models import AlertRule
@@ -60,7 +61,8 @@ class RuleEvaluator:
     async def evaluate(self, rules: Sequence[str], catalog: Catalog) -> RuleStates:
         """Evaluate the due rules, end the alerts of disabled and deleted rules, and return the states of the rules.
 
-        The result does not contain a rule if another process changed the rule's record during its processing here.
+        The result does not contain a rule if another process changed the rule's record during its processing here. A
+        rule whose events cannot be published does not delay other rules; its state then still has marks.
 
         Args:
             rules: lookups (ids in URLs) of rules that read the same data.
@@ -72,13 +74,13 @@ class RuleEvaluator:
         states: dict[str, RuleState | None] = {}
         due: list[tuple[Entry, RuleRecord]] = []
         for lookup in rules:
-            record = await self._notifications.publish_unpublished_events(await self._store.load_rule_record(lookup))
+            record = await self._try_to_publish_events(await self._store.load_rule_record(lookup))
             if record is None:
                 continue
             entry = catalog.alert_rules.get(lookup)
-            if entry is None or not entry.value.enabled:
+            if entry is None or not entry.value.enabled or has_open_alerts_of_deleted_rule(entry, record):
                 states[lookup] = await self._end_alerts(record, is_deleted=entry is None)
-            elif self._is_due(entry, record, catalog):
+            elif self._is_due(entry, record, catalog) and not _has_resolved_error_alert(record):
                 due.append((entry, record))
             else:
                 states[lookup] = record.state
@@ -94,10 +96,7 @@ class RuleEvaluator:
         if is_due(entry.value, build_rule_revision(entry), record.state, self._runtime.now()):
             return True
         watched = (alert.connection for alert in record.alerts if alert.is_active and alert.connection is not None)
-        return any(
-            connection not in catalog.connections or not catalog.connections[connection].value.enabled
-            for connection in watched
-        )
+        return not all(map(catalog.is_connection_enabled, watched))
 
     async def _read_data_or_error(self, entry: Entry, catalog: Catalog) -> RuleData | EvaluationError:
         try:
@@ -129,13 +128,12 @@ class RuleEvaluator:
             state, changes = await self._compute_new_state(entry, record, groups, at)
             token = await self._store.save_rule_changes_and_return_token(record, state, changes.puts, changes.deletes)
             if token is not None:
-                return await self._publish_events_and_return_state(
-                    RuleRecord(record.rule, state, tuple(changes.puts), token)
-                )
-            # An acknowledgement changes the record, too. Its mark would be lost with the state that this run stores.
+                return await self._publish_events_and_return_state(record, state, changes, token)
+            # An acknowledgement changes the record, too; its audit event is then appended at once.
             loaded = await self._store.load_rule_record(record.rule)
-            record = await self._notifications.publish_unpublished_events(loaded) or loaded
-            if record.state is not None and record.state.due_at > at:
+            record = await self._try_to_publish_events(loaded) or loaded
+            is_evaluated = record.state is not None and record.state.due_at > at
+            if is_evaluated or has_open_alerts_of_deleted_rule(entry, record) or _has_resolved_error_alert(record):
                 break
         return record.state
 
@@ -146,16 +144,17 @@ class RuleEvaluator:
         new_id = self._runtime.new_id
         if isinstance(groups, EvaluationError):
             size, reason = len(record.alerts) * _GROUP_SIZE, str(groups)
-            return await self._runtime.run_in_thread_if_large(
+            state = await self._runtime.run_in_thread_if_large(
                 size, compute_state_after_failure, entry, record, reason, at, due_at, new_id
             )
+            return state, Transitions()
         size = (len(groups) + len(record.alerts)) * _GROUP_SIZE
         return await self._runtime.run_in_thread_if_large(
             size, compute_state_after_evaluation, entry, record, groups, at, due_at, new_id
         )
 
     async def _end_alerts(self, record: RuleRecord, *, is_deleted: bool) -> RuleState | None:
-        """End all alerts of a disabled or deleted alert rule; return the rule's state, or None if none is stored.
+        """End all stored alerts of an alert rule; return the rule's state, or None if none is stored.
 
         The state of a deleted rule is deleted after all events about its alerts are published.
         """
@@ -172,21 +171,40 @@ class RuleEvaluator:
         token = await self._store.save_rule_changes_and_return_token(record, state, changes.puts, changes.deletes)
         if token is None:
             return record.state
-        return (
-            None
-            if state is None
-            else await self._publish_events_and_return_state(RuleRecord(record.rule, state, tuple(changes.puts), token))
-        )
+        return None if state is None else await self._publish_events_and_return_state(record, state, changes, token)
 
-    async def _publish_events_and_return_state(self, record: RuleRecord) -> RuleState | None:
-        """Publish the changes of alert states that were just stored, and return the stored state of the rule.
+    async def _publish_events_and_return_state(
+        self, before: RuleRecord, state: RuleState, changes: Transitions, token: str
+    ) -> RuleState | None:
+        """Publish the unpublished events about alerts after a change was stored; return the stored state of the rule.
 
-        After a failure, the scheduler publishes the changes later.
+        Args:
+            before: record on which the change was based.
+            state: stored state.
+            changes: stored changes of the alerts.
+            token: token of the changed record.
+        """
+        marked = {alert.id: alert for alert in before.alerts if alert.marks} | {
+            alert.id: alert for alert in changes.puts
+        }
+        settled = await self._try_to_publish_events(RuleRecord(before.rule, state, tuple(marked.values()), token))
+        return state if settled is None else settled.state
+
+    async def _try_to_publish_events(self, record: RuleRecord) -> RuleRecord | None:
+        """Publish the unpublished events about a rule's alerts; return the record without the marks of these events.
+
+        Return None if another process has changed the record. After a failure, return the record with its marks; the
+        scheduler publishes the events later.
         """
         try:
-            settled = await self._notifications.publish_unpublished_events(record)
+            return await self._notifications.publish_unpublished_events(record)
         except WorkspaceError as error:
             count("workspace.alerts.failures")
             _LOG.warning("events about alerts stay unpublished: %s", error, extra=fields(rule=record.rule))
-            return record.state
-        return record.state if settled is None else settled.state
+            return record
+
+
+def _has_resolved_error_alert(record: RuleRecord) -> bool:
+    """Return whether the end of a rule's error alert is unpublished; a new failure would need a second error alert."""
+    error_alert = record.state.error_alert if record.state else None
+    return error_alert is not None and not error_alert.is_active

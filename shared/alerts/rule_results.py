@@ -3,7 +3,7 @@
 Callers get the status of the rule, which is derived from this state.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
@@ -25,6 +25,17 @@ def build_rule_revision(entry: CatalogEntry[AlertRule]) -> str:
     return f"{format_rfc3339(entry.created_at)}/{format_rfc3339(entry.updated_at)}"
 
 
+def has_open_alerts_of_deleted_rule(entry: CatalogEntry[AlertRule], record: RuleRecord) -> bool:
+    """Return whether a record has open alerts of a deleted rule with the same lookup (id in URLs) as this rule.
+
+    They must end before this rule is evaluated, because a record has only one error alert.
+    """
+    state = record.state
+    if state is None or state.revision.startswith(f"{format_rfc3339(entry.created_at)}/"):
+        return False
+    return state.error_alert is not None or any(alert.is_active for alert in record.alerts)
+
+
 def compute_state_after_evaluation(
     entry: CatalogEntry[AlertRule],
     record: RuleRecord,
@@ -43,11 +54,7 @@ def compute_state_after_evaluation(
         due_at: time of the next evaluation.
         new_id: returns a new id.
     """
-    ended = _end_alerts_of_deleted_rule(entry, record, at)
-    alerts = record.alerts if ended is None else ()
-    changes = compute_alert_changes(entry.value, alerts, groups, at, new_id)
-    if ended is not None:
-        changes = Transitions(ended.puts + changes.puts, ended.deletes + changes.deletes, changes.active)
+    changes = compute_alert_changes(entry.value, record.alerts, groups, at, new_id)
     error_alert = _resolve_error_alert(record.state, at)
     state = RuleState(
         rule=record.rule,
@@ -57,7 +64,7 @@ def compute_state_after_evaluation(
         error_alert=error_alert,
         firing=sum(alert.state is AlertState.FIRING for alert in changes.active),
         pending=sum(alert.state is AlertState.PENDING for alert in changes.active),
-        has_marks=_has_marks(changes.puts, error_alert),
+        has_marks=_has_marks(record.alerts, changes.puts, error_alert),
     )
     return state, changes
 
@@ -69,12 +76,11 @@ def compute_state_after_failure(
     at: datetime,
     due_at: datetime,
     new_id: Callable[[], str],
-) -> tuple[RuleState, Transitions]:
-    """Return the new state of a rule whose evaluation failed, and the changes that end alerts of a deleted rule.
+) -> RuleState:
+    """Return the new state of a rule whose evaluation failed; the rule's alerts do not change.
 
-    The rule's own alerts do not change. Stored alerts end if they belong to a deleted rule that had the same lookup (id
-    in URLs). The first failure starts an alert of severity `warning` about the rule: ``error_alert`` in the new state.
-    Further failures only replace ``error`` in the state.
+    The first failure starts an alert of severity `warning` about the rule: ``error_alert`` in the new state. Further
+    failures only replace ``error`` in the state.
 
     Args:
         entry: alert rule with its creation time.
@@ -86,26 +92,23 @@ def compute_state_after_failure(
     """
     before = record.state
     error_alert = before.error_alert if before is not None else None
-    if error_alert is None or not error_alert.is_active:
+    if error_alert is None:
         error_alert = _build_error_alert(entry.value, reason, at, new_id())
-    ended = _end_alerts_of_deleted_rule(entry, record, at)
-    kept = before if ended is None else None
-    state = RuleState(
+    return RuleState(
         rule=record.rule,
         revision=build_rule_revision(entry),
         evaluated_at=at,
         due_at=due_at,
         error=reason[:MAX_ERROR],
         error_alert=error_alert,
-        firing=kept.firing if kept else 0,
-        pending=kept.pending if kept else 0,
-        has_marks=_has_marks(ended.puts if ended else (), error_alert),
+        firing=before.firing if before else 0,
+        pending=before.pending if before else 0,
+        has_marks=_has_marks(record.alerts, (), error_alert),
     )
-    return state, ended or Transitions()
 
 
 def compute_state_after_rule_end(
-    state: RuleState, alerts: Iterable[Alert], at: datetime
+    state: RuleState, alerts: Sequence[Alert], at: datetime
 ) -> tuple[RuleState, Transitions]:
     """Return the new state of a disabled or deleted rule, and the changes that end all its alerts.
 
@@ -114,7 +117,10 @@ def compute_state_after_rule_end(
         alerts: stored alerts of the rule.
         at: the current time.
     """
-    changes = _end_alerts(alerts, at)
+    changes = Transitions()
+    for alert in alerts:
+        if alert.is_active:
+            add_alert_end(alert, at, changes)
     error_alert = _resolve_error_alert(state, at)
     ended = state.model_copy(
         update={
@@ -122,37 +128,15 @@ def compute_state_after_rule_end(
             "error_alert": error_alert,
             "firing": 0,
             "pending": 0,
-            "has_marks": _has_marks(changes.puts, error_alert),
+            "has_marks": _has_marks(alerts, changes.puts, error_alert),
         }
     )
     return ended, changes
 
 
-def _end_alerts(alerts: Iterable[Alert], at: datetime) -> Transitions:
-    changes = Transitions()
-    for alert in alerts:
-        if alert.is_active:
-            add_alert_end(alert, at, changes)
-    return changes
-
-
-def _end_alerts_of_deleted_rule(entry: CatalogEntry[AlertRule], record: RuleRecord, at: datetime) -> Transitions | None:
-    """Return the changes that end the alerts of a deleted rule with the same lookup (id in URLs) as this rule.
-
-    Return None if the stored state belongs to this rule.
-    """
-    if record.state is None or _is_state_of_rule(record.state, entry):
-        return None
-    return _end_alerts(record.alerts, at)
-
-
-def _is_state_of_rule(state: RuleState, entry: CatalogEntry[AlertRule]) -> bool:
-    """Return whether a state belongs to this rule and not to a deleted rule with the same lookup (id in URLs)."""
-    return state.revision.startswith(f"{format_rfc3339(entry.created_at)}/")
-
-
-def _has_marks(alerts: Iterable[Alert], error_alert: Alert | None) -> bool:
-    return any(alert.marks for alert in alerts) or bool(error_alert and error_alert.marks)
+def _has_marks(alerts: Iterable[Alert], puts: Iterable[Alert], error_alert: Alert | None) -> bool:
+    """Return whether an alert has marks after an evaluation; an evaluation adds marks and removes none."""
+    return any(alert.marks for alert in (*alerts, *puts)) or bool(error_alert and error_alert.marks)
 
 
 def _build_error_alert(rule: AlertRule, reason: str, at: datetime, alert_id: str) -> Alert:

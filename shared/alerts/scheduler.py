@@ -29,7 +29,7 @@ REFRESH_SECONDS: Final = 60.0
 """Maximum age in seconds of the rule states in memory; another instance can have evaluated rules meanwhile."""
 
 RETRY_SECONDS: Final = 10.0
-"""Seconds after a failed evaluation before the rules of the same data source are evaluated again."""
+"""Seconds after a failed evaluation, or after a failed publication of events, before a rule is processed again."""
 
 HISTORY: Final = timedelta(days=90)
 """Time for which resolved alerts are stored."""
@@ -65,8 +65,8 @@ class AlertScheduler:
         self._states: dict[str, RuleState] = {}
         self._refresh_at = 0.0
         self._cleanup_at = 0.0
-        self._version = -1
         self._retry_at: dict[str, float] = {}
+        self._version = -1
 
     async def run(self) -> None:
         """Evaluate all rules that are due; return as soon as no rule is due and no evaluation is running.
@@ -80,9 +80,7 @@ class AlertScheduler:
                 catalog = await self._catalog()
                 for source, rules in (await self._group_due_rules_by_source(catalog)).items():
                     if source not in running:
-                        running[source] = asyncio.create_task(
-                            self._evaluate_rules_of_source(source, rules, catalog, slots)
-                        )
+                        running[source] = asyncio.create_task(self._evaluate_rules_of_source(rules, catalog, slots))
                 if not running:
                     break
                 await asyncio.wait(running.values(), timeout=_LOOK_SECONDS)
@@ -98,21 +96,24 @@ class AlertScheduler:
         if self._runtime.monotonic() >= self._refresh_at:
             self._states = {state.rule: state for state in await self._store.list_rule_states()}
             self._refresh_at = self._runtime.monotonic() + REFRESH_SECONDS
-        at, watched = self._runtime.now(), self._find_absence_rules_with_inactive_connections(catalog)
+        now, at = self._runtime.monotonic(), self._runtime.now()
+        watched = self._find_absence_rules_with_inactive_connections(catalog)
+        waiting = {lookup for lookup, retry_at in self._retry_at.items() if retry_at > now}
         due: dict[str, list[str]] = {}
         for lookup, entry in catalog.alert_rules.items():
             state = self._states.get(lookup)
             needs_settling = state is not None and state.has_marks
-            if entry.value.enabled and (
-                needs_settling or lookup in watched or is_due(entry.value, build_rule_revision(entry), state, at)
+            if (
+                entry.value.enabled
+                and lookup not in waiting
+                and (needs_settling or lookup in watched or is_due(entry.value, build_rule_revision(entry), state, at))
             ):
                 due.setdefault(build_data_source_key(entry.value), []).append(lookup)
         for lookup, state in self._states.items():
             stored = catalog.alert_rules.get(lookup)
-            if stored is None or (not stored.value.enabled and not state.is_idle):
+            if lookup not in waiting and (stored is None or (not stored.value.enabled and not state.is_idle)):
                 due[f"ended {lookup}"] = [lookup]
-        now = self._runtime.monotonic()
-        return {source: rules for source, rules in due.items() if self._retry_at.get(source, 0.0) <= now}
+        return due
 
     def _find_absence_rules_with_inactive_connections(self, catalog: Catalog) -> set[str]:
         """Return the lookups of absence rules (alert rules for missing telemetry) with alerts that may have to end.
@@ -131,14 +132,12 @@ class AlertScheduler:
             if (state := self._states.get(lookup)) is not None and (state.firing or state.pending)
         }
 
-    async def _evaluate_rules_of_source(
-        self, source: str, rules: Sequence[str], catalog: Catalog, slots: asyncio.Semaphore
-    ) -> None:
+    async def _evaluate_rules_of_source(self, rules: Sequence[str], catalog: Catalog, slots: asyncio.Semaphore) -> None:
         async with slots:
             try:
                 states = await self._evaluator.evaluate(rules, catalog)
             except Exception as error:  # noqa: BLE001  the other rules must be evaluated whatever happens to these
-                self._retry_at[source] = self._runtime.monotonic() + RETRY_SECONDS
+                self._retry_at |= dict.fromkeys(rules, self._runtime.monotonic() + RETRY_SECONDS)
                 count("workspace.alerts.failures")
                 extra = fields(rules=list(rules[:10]))
                 if isinstance(error, WorkspaceError):
@@ -146,12 +145,19 @@ class AlertScheduler:
                 else:
                     _LOG.exception("alert rules could not be evaluated", extra=extra)
                 return
-        self._retry_at.pop(source, None)
         for lookup, state in states.items():
-            if state is None:
-                self._states.pop(lookup, None)
-            else:
-                self._states[lookup] = state
+            self._record_state(lookup, state)
+
+    def _record_state(self, lookup: str, state: RuleState | None) -> None:
+        """Keep the state of a rule that was processed, until the next refresh."""
+        retry_at = self._runtime.monotonic() + RETRY_SECONDS
+        self._retry_at.pop(lookup, None)
+        if state is None:
+            self._states.pop(lookup, None)
+            return
+        self._states[lookup] = state
+        if state.has_marks:
+            self._retry_at[lookup] = retry_at
 
     async def _delete_old_resolved_alerts(self) -> None:
         """Once an hour, delete the resolved alerts that are older than ``HISTORY``."""

@@ -87,6 +87,11 @@ class Catalog:
         member = self.members.get(member_id)
         return member is not None and member.role is Role.ADMIN and member.enabled and not member.service
 
+    def is_connection_enabled(self, connection: str) -> bool:
+        """Return whether a connection with this lookup (id in URLs) exists and is enabled."""
+        stored = self.connections.get(connection)
+        return stored is not None and stored.value.enabled
+
     def list_surfaces_of_connection(self, connection: str) -> tuple[str, ...]:
         """Return the sorted lookups (ids in URLs) of the surfaces (groups of connections) that contain a connection."""
         return self._surfaces_by_connection.get(connection, ())

@@ -1,12 +1,15 @@
 """Tests of storing evaluations: changed, disabled and deleted rules, and unpublished transitions."""
 
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 
 from shared.alerts.models import RuleStatus
+from shared.alerts.scheduler import RETRY_SECONDS
 from shared.errors import Kind, WorkspaceError
-from tests.unit.shared.alerts.environment import FIRING, HOT, RESOLVED, AlertWorkspace
+from shared.telemetry.ports import ConnectionState
+from tests.unit.shared.alerts.environment import COLD, FIRING, HOT, RESOLVED, AlertWorkspace
 from tests.unit.shared.alerts.fakes import (
     AT,
     build_absence_rule,
@@ -57,6 +60,90 @@ async def test_a_failing_rule_that_was_created_again_has_no_old_alerts(alert_wor
     assert (alert_workspace.get_status(), alert_workspace.store.states["hot"].firing) == (RuleStatus.ERROR, 0)
 
 
+async def test_the_error_of_a_deleted_rule_ends_before_its_successor_fails(alert_workspace: AlertWorkspace) -> None:
+    """If a failing rule is deleted and created again, its error is resolved, and the new rule reports its own error."""
+    alert_workspace.queries.result = WorkspaceError(Kind.TIMEOUT, "QUERY_TIMEOUT", "x")
+    await alert_workspace.run_scheduler_after(0)
+    created_at = alert_workspace.time.now + timedelta(seconds=1)
+    successor = build_entry(build_rule(name="New", surface="yard"), created_at, created_at)
+    alert_workspace.catalog = build_catalog(successor, version=2)
+    assert await alert_workspace.run_scheduler_after(2) == [FIRING, RESOLVED, FIRING]
+    assert [(event.data["name"], event.surfaces) for event in alert_workspace.outbox.events.values()] == [
+        ("Hot", frozenset({"hall"})),
+        ("Hot", frozenset({"hall"})),
+        ("New", frozenset({"yard"})),
+    ]
+    assert alert_workspace.get_status() is RuleStatus.ERROR
+
+
+async def test_a_rule_that_was_created_again_does_not_wait_for_an_audit_event(alert_workspace: AlertWorkspace) -> None:
+    """A rule is evaluated even if an acknowledgement of a deleted rule with its lookup cannot be audited."""
+    alert_workspace.queries.result = HOT
+    await alert_workspace.run_scheduler_after(0)
+    [alert_id] = alert_workspace.store.alerts
+    alert_workspace.audit_log.failures = 10**6
+    await alert_workspace.build_service().acknowledge(alert_id, "editor@t", None)
+    created_at = alert_workspace.time.now + timedelta(seconds=1)
+    alert_workspace.catalog = build_catalog(build_entry(build_rule(), created_at, created_at), version=2)
+    for _ in range(3):
+        await alert_workspace.run_scheduler_after()
+    assert alert_workspace.outbox.list_transitions() == [FIRING, RESOLVED, FIRING]
+    alert_workspace.audit_log.failures = 0
+    await alert_workspace.run_scheduler_after()
+    assert len(alert_workspace.audit_log.events) == 1
+
+
+async def test_an_acknowledgement_that_cannot_be_audited_delays_no_rule() -> None:
+    """While the audit log rejects an acknowledgement, all rules with the same data fire and resolve as usual."""
+    rules = [build_absence_rule(lookup=name, connections=[name]) for name in ("press", "rig")]
+    press = build_catalog().connections["press"]
+    connections = {
+        name: replace(press, value=press.value.model_copy(update={"lookup": name})) for name in ("press", "rig")
+    }
+    workspace = AlertWorkspace(build_catalog(*map(build_entry, rules), connections=connections))
+    workspace.connections.states = {
+        "press": ConnectionState("CONNECTED", 1, AT - timedelta(hours=1)),
+        "rig": ConnectionState("CONNECTED", 1, AT),
+    }
+    assert await workspace.run_scheduler_after(0) == [("alert.firing", "press")]
+    [alert_id] = workspace.store.alerts
+    workspace.audit_log.failures = 10**6
+    await workspace.build_service().acknowledge(alert_id, "editor@t", None)
+    assert await workspace.run_scheduler_after(360) == [("alert.firing", "press"), ("alert.firing", "rig")]
+    workspace.connections.states = {"press": ConnectionState("CONNECTED", 2, workspace.time.now)}
+    assert ("alert.resolved", "press") in await workspace.run_scheduler_after(60)
+    assert workspace.store.states["press"].has_marks
+    assert workspace.audit_log.events == {}
+    workspace.audit_log.failures = 0
+    await workspace.run_scheduler_after(RETRY_SECONDS)
+    assert list(workspace.audit_log.events) == [f"acknowledge-{alert_id}"]
+    assert not any(state.has_marks for state in workspace.store.states.values())
+    assert not workspace.store.alerts[alert_id].marks
+
+
+async def test_rules_are_evaluated_while_events_cannot_be_published(alert_workspace: AlertWorkspace) -> None:
+    """While the outbox fails, rules are evaluated, and all transitions are published afterwards in their order."""
+    alert_workspace.outbox.failures = 10**6
+    for result in (HOT, COLD, HOT):
+        alert_workspace.queries.result = result
+        assert await alert_workspace.run_scheduler_after() == []
+    assert alert_workspace.get_status() is RuleStatus.FIRING
+    alert_workspace.outbox.failures = 0
+    assert sorted(await alert_workspace.run_scheduler_after()) == [FIRING, FIRING, RESOLVED]
+    assert len(alert_workspace.queries.calls) == 4
+
+
+async def test_no_error_of_a_rule_is_lost_while_events_cannot_be_published(alert_workspace: AlertWorkspace) -> None:
+    """If a rule fails, recovers and fails again while the outbox fails, both errors are reported afterwards."""
+    alert_workspace.outbox.failures = 10**6
+    error = WorkspaceError(Kind.TIMEOUT, "QUERY_TIMEOUT", "x")
+    for result in (error, COLD, error):
+        alert_workspace.queries.result = result
+        await alert_workspace.run_scheduler_after()
+    alert_workspace.outbox.failures = 0
+    assert await alert_workspace.run_scheduler_after(RETRY_SECONDS) == [FIRING, RESOLVED, FIRING]
+
+
 async def test_an_acknowledgement_during_an_evaluation_is_audited(alert_workspace: AlertWorkspace) -> None:
     """If appending the event of an acknowledgement fails during an evaluation, the evaluation appends it afterwards."""
     alert_workspace.queries.result = HOT
@@ -95,7 +182,7 @@ async def test_a_disabled_connection_resolves_its_alert_at_once() -> None:
 async def test_unpublished_transitions_are_published_later(alert_workspace: AlertWorkspace) -> None:
     """If the outbox fails after a transition was stored, a later run publishes the transition once."""
     alert_workspace.queries.result = HOT
-    alert_workspace.outbox.failures = 2
+    alert_workspace.outbox.failures = 1
     assert await alert_workspace.run_scheduler_after(0) == []
     assert alert_workspace.get_status() is RuleStatus.FIRING
     alert_workspace.scheduler = alert_workspace.start_scheduler()

@@ -1,9 +1,16 @@
-"""Tests of the status of alert rules in API replies."""
+"""Tests of the states of alert rules after evaluations, and of their status in API replies."""
 
 from dataclasses import replace
 
+from shared.alerts.conditions import AlertGroup
 from shared.alerts.models import RuleState, RuleStatus
-from shared.alerts.rule_results import RuleStatusReport, build_rule_revision, build_status_report
+from shared.alerts.ports import RuleRecord
+from shared.alerts.rule_results import (
+    RuleStatusReport,
+    build_rule_revision,
+    build_status_report,
+    compute_state_after_evaluation,
+)
 from tests.unit.shared.alerts.fakes import AT, SECOND, build_entry, build_rule
 
 
@@ -30,3 +37,13 @@ def test_an_evaluated_rule_shows_its_result() -> None:
     assert build_status_report(changed, state).due_at == AT + SECOND * 5
     other = build_status_report(build_entry(build_rule(), created_at=AT + SECOND), state)
     assert (other.status, other.evaluated_at) == (RuleStatus.OK, None)
+
+
+def test_an_unchanged_alert_with_marks_is_still_to_be_published() -> None:
+    """The state of a rule has marks if a stored alert has marks, even if the evaluation does not change the alert."""
+    entry, group = build_entry(build_rule()), AlertGroup({}, 9.0, matches=True)
+    due_at = AT + SECOND
+    _, begun = compute_state_after_evaluation(entry, RuleRecord("hot"), [group], AT, due_at, lambda: "a")
+    record = RuleRecord("hot", None, tuple(begun.puts))
+    state, changes = compute_state_after_evaluation(entry, record, [group], AT, due_at, lambda: "b")
+    assert (changes.puts, state.firing, state.has_marks) == ([], 1, True)

@@ -173,7 +173,7 @@ async def _run_scheduler_with_store_failures(steps: list[tuple[str, int, bool]])
             workspace.scheduler = workspace.start_scheduler()
         rule = build_entry(build_rule(enabled=action != "disable"), AT, workspace.time.now)
         workspace.catalog = build_catalog(*([] if action == "delete" else [rule]), version=version)
-        workspace.store.failures, workspace.outbox.failures = (0, failures % 2) if hits_outbox else (failures, 0)
+        workspace.store.failures, workspace.outbox.failures = (0, failures) if hits_outbox else (failures, 0)
         try:
             await workspace.run_scheduler_after(60)
         except WorkspaceError:

@@ -1,5 +1,6 @@
 """Tests of finding items of the catalog through its indexes."""
 
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
@@ -36,6 +37,15 @@ def test_surfaces_are_found_by_connection(catalog: Catalog) -> None:
         ("cooling",),
         (),
     )
+
+
+def test_a_missing_or_disabled_connection_is_not_enabled(catalog: Catalog) -> None:
+    """A connection is enabled only if it exists and is not disabled."""
+    rig = catalog.connections["rig"]
+    disabled = replace(rig, value=rig.value.model_copy(update={"enabled": False}))
+    assert catalog.is_connection_enabled("rig")
+    assert not catalog.is_connection_enabled("none")
+    assert not replace(catalog, connections={"rig": disabled}).is_connection_enabled("rig")
 
 
 def test_a_database_is_found_with_its_store_and_containers(catalog: Catalog) -> None:

@@ -6,6 +6,7 @@ of a rule has one stored evaluation.
 """
 
 import asyncio
+import math
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import timedelta
 from typing import Final
@@ -66,7 +67,7 @@ class AlertScheduler:
         self._refresh_at = 0.0
         self._cleanup_at = 0.0
         self._retry_at: dict[str, float] = {}
-        self._version = -1
+        self._checked: dict[str, tuple[int, float]] = {}
 
     async def run(self) -> None:
         """Evaluate all rules that are due; return as soon as no rule is due and no evaluation is running.
@@ -118,19 +119,23 @@ class AlertScheduler:
     def _find_absence_rules_with_inactive_connections(self, catalog: Catalog) -> set[str]:
         """Return the lookups of absence rules (alert rules for missing telemetry) with alerts that may have to end.
 
-        These rules have open alerts, and watch a connection that is disabled or was removed. The result is empty if the
-        catalog has not changed since the last call.
+        These rules have open alerts, and watch a connection that is disabled or was removed. The result does not
+        contain the rules that were successfully processed with this version of the catalog.
         """
-        if catalog.version == self._version:
-            return set()
-        self._version = catalog.version
-        enabled = {lookup for lookup, stored in catalog.connections.items() if stored.value.enabled}
-        return {
-            lookup
-            for lookup, entry in catalog.alert_rules.items()
-            if entry.value.kind is RuleKind.ABSENCE and not enabled.issuperset(entry.value.connections)
-            if (state := self._states.get(lookup)) is not None and (state.firing or state.pending)
-        }
+        found = set[str]()
+        now = self._runtime.monotonic()
+        for lookup, state in self._states.items():
+            entry = catalog.alert_rules.get(lookup)
+            if entry is None or entry.value.kind is not RuleKind.ABSENCE or not (state.firing or state.pending):
+                continue
+            version, check_at = self._checked.get(lookup, (-1, math.inf))
+            if version == catalog.version and now < check_at:
+                continue
+            if all(map(catalog.is_connection_enabled, entry.value.connections)):
+                self._checked[lookup] = catalog.version, math.inf
+            else:
+                found.add(lookup)
+        return found
 
     async def _evaluate_rules_of_source(self, rules: Sequence[str], catalog: Catalog, slots: asyncio.Semaphore) -> None:
         async with slots:
@@ -146,16 +151,19 @@ class AlertScheduler:
                     _LOG.exception("alert rules could not be evaluated", extra=extra)
                 return
         for lookup, state in states.items():
-            self._record_state(lookup, state)
+            self._record_state(lookup, state, catalog.version)
 
-    def _record_state(self, lookup: str, state: RuleState | None) -> None:
-        """Keep the state of a rule that was processed, until the next refresh."""
+    def _record_state(self, lookup: str, state: RuleState | None, version: int) -> None:
+        """Keep the state of a rule that was processed with a version of the catalog, until the next refresh."""
         retry_at = self._runtime.monotonic() + RETRY_SECONDS
         self._retry_at.pop(lookup, None)
         if state is None:
             self._states.pop(lookup, None)
+            self._checked.pop(lookup, None)
             return
         self._states[lookup] = state
+        # A failed evaluation does not end the alerts of inactive connections.
+        self._checked[lookup] = version, math.inf if state.error is None else retry_at
         if state.has_marks:
             self._retry_at[lookup] = retry_at
 

@@ -54,13 +54,25 @@ class Queries:
 
 
 class ConnectionStates:
-    """Fake store of the message statistics of connections."""
+    """Fake store of the message statistics of connections.
+
+    Attributes:
+        states: statistics that the store returns.
+        error: error that the store raises.
+        gate: called at each read.
+    """
 
     def __init__(self) -> None:
         self.states: dict[str, ConnectionState] = {}
+        self.error: WorkspaceError | None = None
+        self.gate: Callable[[], Any] | None = None
 
     async def load_states(self) -> dict[str, ConnectionState]:
-        """Return the connection statistics that the test has set."""
+        """Return the connection statistics, or raise the error, that the test has set."""
+        if self.gate is not None:
+            await self.gate()
+        if self.error is not None:
+            raise self.error
         return self.states
 
 

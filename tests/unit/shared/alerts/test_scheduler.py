@@ -1,6 +1,7 @@
 """Tests of the alert scheduler together with the evaluator and the notifications."""
 
 import asyncio
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -9,10 +10,12 @@ from hypothesis import strategies as st
 
 from shared.alerts.models import RuleStatus
 from shared.alerts.scheduler import RETRY_SECONDS
+from shared.catalog.snapshot import Catalog
 from shared.errors import Kind, WorkspaceError
 from tests.unit.shared.alerts.environment import COLD, FIRING, HOT, RESOLVED, AlertWorkspace
 from tests.unit.shared.alerts.fakes import (
     AT,
+    build_absence_rule,
     build_catalog,
     build_entry,
     build_result,
@@ -143,6 +146,69 @@ async def test_a_cancelled_run_can_be_repeated(alert_workspace: AlertWorkspace) 
     assert alert_workspace.store.states == {}
     alert_workspace.queries.gate = None
     assert await alert_workspace.run_scheduler_after(0) == [FIRING]
+
+
+SILENT, HEARD = ("alert.firing", "silent"), ("alert.resolved", "silent")
+
+
+async def test_the_alert_of_a_disabled_connection_ends_after_a_failure() -> None:
+    """If the store fails when a connection is disabled, its alert ends at the next attempt, before the due time."""
+    workspace = await _start_workspace_with_silent_press()
+    workspace.catalog = _disable_press(workspace.catalog)
+    workspace.store.failures = 1
+    assert await workspace.run_scheduler_after(1) == [SILENT]
+    assert await workspace.run_scheduler_after(RETRY_SECONDS) == [SILENT, HEARD]
+
+
+async def test_the_alert_of_a_disabled_connection_ends_after_a_failed_evaluation() -> None:
+    """If the evaluation fails when a connection is disabled, its alert ends as soon as an evaluation succeeds."""
+    workspace = await _start_workspace_with_silent_press()
+    workspace.catalog = _disable_press(workspace.catalog)
+    workspace.connections.error = WorkspaceError(Kind.UNAVAILABLE, "CONNECTION_STATES_UNAVAILABLE", "x")
+    await workspace.run_scheduler_after(1)
+    assert workspace.get_status("silent") is RuleStatus.ERROR
+    workspace.connections.error = None
+    assert HEARD in await workspace.run_scheduler_after(RETRY_SECONDS)
+    assert workspace.get_status("silent") is RuleStatus.OK
+
+
+async def test_the_alert_of_a_connection_that_was_disabled_during_an_evaluation_ends() -> None:
+    """If a connection is disabled during an evaluation that makes its alert fire, the alert ends in the same run."""
+    workspace = AlertWorkspace(build_catalog(build_entry(build_absence_rule(every="P1D"))))
+    workspace.time.advance(600)
+
+    async def disable_press() -> None:
+        workspace.connections.gate = None
+        changed = _disable_press(workspace.catalog)
+        rules = {**changed.alert_rules, "hot": build_entry(build_rule())}
+        workspace.catalog = replace(changed, alert_rules=rules)
+        # The new rule is evaluated after the scheduler has seen the new catalog.
+        await workspace.queries.called.wait()
+
+    workspace.connections.gate = disable_press
+    assert await workspace.run_scheduler_after(0) == [SILENT, HEARD]
+
+
+async def test_an_alert_of_another_connection_is_not_checked_again() -> None:
+    """A firing rule that also watches a disabled connection is evaluated at its due times only."""
+    rule = build_absence_rule(every="P1D", connections=["press", "off"])
+    workspace = AlertWorkspace(build_catalog(build_entry(rule)))
+    assert await workspace.run_scheduler_after(600) == [SILENT]
+    evaluated_at = workspace.store.states["silent"].evaluated_at
+    assert await workspace.run_scheduler_after(60) == [SILENT]
+    assert workspace.store.states["silent"].evaluated_at == evaluated_at
+
+
+async def _start_workspace_with_silent_press() -> AlertWorkspace:
+    workspace = AlertWorkspace(build_catalog(build_entry(build_absence_rule(every="P1D"))))
+    assert await workspace.run_scheduler_after(600) == [SILENT]
+    return workspace
+
+
+def _disable_press(catalog: Catalog) -> Catalog:
+    press = catalog.connections["press"]
+    disabled = replace(press, value=press.value.model_copy(update={"enabled": False}))
+    return replace(catalog, version=catalog.version + 1, connections={"press": disabled})
 
 
 STEPS = st.lists(

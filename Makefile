@@ -70,7 +70,7 @@ bench: $(VENV)/dev.installed .venv-bench/installed bench/lighthouse/node_modules
 	@$(PYTHON) -m bench --runs $(or $(RUNS),3) $(ONLY)
 
 services: $(VENV)/local.installed ## Start what the local host otherwise carries, for Core Tools (embedded Kusto on 8088, Web PubSub on 8089)
-	@if [ -n "$$WEB_PUBSUB_ACCESS_KEY" ]; then $(PYTHON) -m emulators.web_pubsub --port 8089 --anonymous --events connect connected \
+	@if [ -n "$$WEB_PUBSUB_ACCESS_KEY" ]; then $(PYTHON) -m emulators.web_pubsub --port 8089 --anonymous --events connect connected disconnected \
 		--upstream http://127.0.0.1:7071/oi-api/live-stream/events & trap "kill $$!" EXIT; \
 		else echo "without WEB_PUBSUB_ACCESS_KEY there is no live stream" >&2; fi; \
 	$(PYTHON) -m emulators.kusto --data $${DATA_DIR:-.data}/kusto --port 8088 --hub $${DATA_DIR:-.data}/hub.sqlite --retention-days $${TELEMETRY_RETENTION_DAYS:-366}

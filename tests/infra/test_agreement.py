@@ -1,5 +1,6 @@
 """Tests that the templates deploy exactly what the code needs."""
 
+import re
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -21,6 +22,13 @@ def needs_of_code() -> Needs:
 def test_templates_and_code_agree(needs_of_code: Needs) -> None:
     """The settings, hubs, containers, roles, table and alerts in the templates equal those that the code needs."""
     assert find_disagreements(Templates(), needs_of_code) == []
+
+
+def test_the_emulator_for_core_tools_sends_the_events_that_the_code_handles(needs_of_code: Needs) -> None:
+    """``make services`` starts the emulator of Web PubSub with the same system events as the templates configure."""
+    makefile = (BICEP.parents[1] / "Makefile").read_text(encoding="utf-8")
+    [events] = re.findall(r"-m emulators\.web_pubsub .*--events ((?:\w+ )+)", makefile)
+    assert set(events.split()) == needs_of_code.live_system_events
 
 
 def test_every_adapter_with_managed_identity_has_a_list_of_roles() -> None:

@@ -14,7 +14,7 @@ from typing import IO, Any
 
 import pytest
 
-from functions.live_stream import CONNECT, CONNECTED, ROUTE
+from functions.live_stream import CONNECT, CONNECTED, DISCONNECTED, ROUTE
 from shared.commands import workspace
 from tests.azurite.running import find_missing_requirement
 from tests.emulators.kusto.endpoints import end_process
@@ -140,7 +140,7 @@ async def cloud(tmp_path: Path) -> AsyncIterator[Cloud]:
 def _run_web_pubsub(handler: str) -> Iterator[str]:
     """Run the Web PubSub emulator as a process and yield its URL."""
     command = [sys.executable, "-m", "emulators.web_pubsub", "--port", "0", "--access-key", KEY, "--anonymous"]
-    command += ["--events", CONNECT, CONNECTED, "--upstream", handler]
+    command += ["--events", CONNECT, CONNECTED, DISCONNECTED, "--upstream", handler]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         try:

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Smoke test of a running service: the local host, Core Tools or a deployment. Prints a line for each check.
-# usage: smoke.sh [--without CHECK]... BASE_URL KEYS_FILE
-# KEYS_FILE: JSON, {"member": "API key", ...}; two members, one of whom may approve the amendments of the other
+# usage: smoke.sh [--without CHECK]... [--connection LOOKUP] BASE_URL KEYS_FILE
+# KEYS_FILE: JSON, {"member": "API key", ...}; two members, one of whom may approve the amendments of the other. With the
+# policy requireBoundKeys also a key that is bound to a connection, under any name.
 # Exit code: 0 if no check failed, 1 if a check failed, 2 for wrong usage.
 set -euo pipefail
 root=$(cd "$(dirname "$0")/.." && pwd)

@@ -49,6 +49,12 @@ def main(arguments: list[str]) -> int:
         choices=[name for name in CHECKS if name not in FIRST],
         help="skip this check, for instance download from outside a closed network; may be repeated",
     )
+    parser.add_argument(
+        "--connection",
+        default="",
+        metavar="LOOKUP",
+        help="send the telemetry message to this connection instead of the first one that accepts it",
+    )
     parser.add_argument("base_url", metavar="BASE_URL")
     parser.add_argument("keys_file", metavar="KEYS_FILE", help='JSON, {"member": "API key", ...}')
     options = parser.parse_args(arguments)
@@ -57,7 +63,7 @@ def main(arguments: list[str]) -> int:
     except (OSError, ValueError) as error:
         print(f"{options.keys_file}: {error}", file=sys.stderr)
         return MISUSED
-    return run_checks(SmokeContext(options.base_url.rstrip("/"), keys), options.without)
+    return run_checks(SmokeContext(options.base_url.rstrip("/"), keys, options.connection), options.without)
 
 
 if __name__ == "__main__":

@@ -11,6 +11,8 @@ from typing import Any
 
 PATIENCE_SECONDS = 150
 """Maximum wait for a result: Data Explorer ingests events in batches, checkpoints take up to a minute."""
+POLL_SECONDS = 2
+"""Time between two looks at a result; a workspace of the tier Free allows 60 requests a minute."""
 CALL_SECONDS = 240
 OK = 200
 
@@ -101,10 +103,12 @@ class SmokeContext:
     Attributes:
         base: base URL of the service.
         keys: API keys by name of the team member.
+        connection: lookup (id in URLs) of the connection to which telemetry is sent; empty for the first that fits.
     """
 
     base: str
     keys: Mapping[str, str]
+    connection: str = ""
     members: list[TokenHolder] = field(default_factory=list)
     workspace: str = ""
 
@@ -141,4 +145,4 @@ def wait_until(get_result: Callable[[], object], expected_result: object) -> Non
             raise CheckFailedError(
                 f"the result is still {seen!r} after {PATIENCE_SECONDS} s; expected {expected_result!r}"
             )
-        time.sleep(0.5)
+        time.sleep(POLL_SECONDS)

@@ -9,7 +9,16 @@ from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from typing import Any
 
-from scripts.smoke.calls import OK, CheckFailedError, FeatureMissingError, SmokeContext, TokenHolder, wait_until
+from scripts.smoke.calls import (
+    OK,
+    CheckFailedError,
+    FeatureMissingError,
+    ServiceReply,
+    SmokeContext,
+    TokenHolder,
+    wait_until,
+)
+from scripts.smoke.telemetry import choose_connections, find_telemetry_route
 
 SCOPE = "smoke"
 CREATED, ACCEPTED, FORBIDDEN, UNAVAILABLE = 201, 202, 403, 503
@@ -60,22 +69,23 @@ def list_connections(context: SmokeContext, fields: str) -> list[dict[str, Any]]
 
 def check_telemetry(context: SmokeContext) -> str:
     """Check that a telemetry message that is sent twice is stored only once."""
-    member = context.require_member("Telemetry.Write", "WarmQuery.AdHoc")
-    real = [each["id"] for each in list_connections(context, "id type status") if _can_receive_messages(each)]
-    if not real:
-        raise FeatureMissingError("no connection of the workspace accepts messages")
-    message = {"messageId": f"smoke-{uuid.uuid4()}", "deviceId": "smoke", "value": 1.5}
+    context.require_member("Telemetry.Write")
+    reader = context.require_member("Catalog.Read", "WarmQuery.AdHoc")
+    usable = [each["id"] for each in list_connections(context, "id type status") if _can_receive_messages(each)]
+    route = find_telemetry_route(context, reader, choose_connections(usable, context.connection))
+    message_id = f"smoke-{uuid.uuid4()}"
+    message = route.build_message(message_id)
     for _ in range(2):
-        member.send_request("POST", f"/oi-api/telemetry/{real[0]}", message).require_status(ACCEPTED)
-    query = f"Telemetry | where MessageId == '{message['messageId']}' | count"
+        route.sender.send_request("POST", f"/oi-api/telemetry/{route.connection}", message).require_status(ACCEPTED)
+    query = f"Telemetry | where MessageId == '{message_id}' | count"
     began = time.monotonic()
     wait_until(
         lambda: (
-            member.send_request("POST", "/oi-api/warm-queries", {"query": query}).require_status(OK).json["results"]
+            reader.send_request("POST", "/oi-api/warm-queries", {"query": query}).require_status(OK).json["results"]
         ),
         [{"Count": 1}],
     )
-    return f"{real[0]}, in the table after {time.monotonic() - began:.1f} s"
+    return f"{route.connection}, in the table after {time.monotonic() - began:.1f} s"
 
 
 def _can_receive_messages(connection: Mapping[str, str]) -> bool:
@@ -99,24 +109,26 @@ def check_audit_event(context: SmokeContext) -> str:
     member = context.require_member("Provenance.Write", "Provenance.Read")
     event = {"ScopeKey": SCOPE, "ActionType": "Smoke.Tour", "EntityType": "Service", "EntityID": str(uuid.uuid4())}
     reply = member.send_request("POST", "/oi-api/provenance/events", event)
-    if reply.status == UNAVAILABLE and reply.json["code"] == "PROVENANCE_NOT_PROVISIONED":
-        raise FeatureMissingError("the audit log is not provisioned")
-    record = reply.require_status(CREATED).json
+    record = _require_audit_log(reply).require_status(CREATED).json
     found = member.get("/oi-api/provenance/events/query", scopeKey=SCOPE, limit=1).require_status(OK).json
     if found != [record]:
         raise CheckFailedError(f"the query returned {found!r} instead of the appended event")
     return f"record {record['RecordID']}"
 
 
+def _require_audit_log(reply: ServiceReply) -> ServiceReply:
+    """Return the reply; raise FeatureMissingError if it says that the workspace has no audit log."""
+    if reply.status == UNAVAILABLE and reply.json["code"] == "PROVENANCE_NOT_PROVISIONED":
+        raise FeatureMissingError("the audit log is not provisioned")
+    return reply
+
+
 def check_audit_chain_verification(context: SmokeContext) -> str:
     """Check that the service reports the hash chain of audit events as valid."""
     body = {"ScopeKey": SCOPE}
-    verdict = (
-        context.require_member("Provenance.Verify")
-        .send_request("POST", "/oi-api/provenance/events/verify", body)
-        .require_status(OK)
-        .json
-    )
+    member = context.require_member("Provenance.Verify")
+    reply = member.send_request("POST", "/oi-api/provenance/events/verify", body)
+    verdict = _require_audit_log(reply).require_status(OK).json
     if not verdict["ChainValid"] or verdict["Empty"]:
         raise CheckFailedError(f"the audit chain is not valid: {verdict['Reason']}")
     return str(verdict["Reason"])
@@ -127,7 +139,7 @@ def check_export(context: SmokeContext) -> str:
     records = context.require_member("Provenance.Export").get(
         "/oi-api/provenance/events/export", scopeKey=SCOPE, limit=100_000
     )
-    chain = records.require_status(OK).json
+    chain = _require_audit_log(records).require_status(OK).json
     for before, after in pairwise(chain):
         if after["PreviousHash"] != before["Hash"]:
             raise CheckFailedError(f"record {after['RecordID']} does not contain the hash of the record before it")
@@ -137,16 +149,21 @@ def check_export(context: SmokeContext) -> str:
 def check_checkpoint(context: SmokeContext) -> str:
     """Check that the service has signed a checkpoint of the audit chain."""
     member = context.require_member("Provenance.Read")
-    address = "/oi-api/provenance/checkpoint"
-    wait_until(lambda: member.get(address, target="DomainEvents", scopeKey=SCOPE).status, OK)
-    created = member.get(address, target="DomainEvents", scopeKey=SCOPE).require_status(OK).json
+
+    def read_checkpoint() -> ServiceReply:
+        reply = member.get("/oi-api/provenance/checkpoint", target="DomainEvents", scopeKey=SCOPE)
+        return _require_audit_log(reply)
+
+    wait_until(lambda: read_checkpoint().status, OK)
+    created = read_checkpoint().require_status(OK).json
     return f"of {created['size']} records"
 
 
 def check_amendment(context: SmokeContext) -> str:
     """Check that an amendment of an audit record can be approved by another team member, but not by its author."""
     maker, checker = context.require_two_members("Amendment.Create", "Amendment.Approve")
-    reasons = maker.get("/oi-api/provenance/reason-categories").require_status(OK).json
+    reply = maker.get("/oi-api/provenance/reason-categories")
+    reasons = _require_audit_log(reply).require_status(OK).json
     body = {
         "ScopeKey": SCOPE,
         "EntityType": "Service",

@@ -65,6 +65,8 @@ def test_documented_template_parameters_exist() -> None:
     known |= {"remoteBuild", "prefetchCount", "maxQueuePollingInterval"}
     # Azure's own names, and a parameter that has another name now.
     known |= {"enableAutomaticFailover", "blobServices", "immutabilityPolicies", "gatewayCertificateSecretId"}
+    # Names in the workspace document.
+    known |= {"requireBoundKeys", "requireDeclaredDevices", "messageIdPointer"}
     for text in (AZURE, OPERATIONS):
         for name in re.findall(r"`([a-z]+[A-Z]\w+)`", text):
             assert name in known, name

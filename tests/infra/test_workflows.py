@@ -344,9 +344,13 @@ def test_the_smoke_test_step_requires_the_check_of_telemetry_rows(tmp_path: Path
 
 
 def test_a_closed_network_skips_the_download(tmp_path: Path) -> None:
-    """If the network is closed, the smoke test omits the download; without keys, a warning replaces the smoke test."""
+    """A closed network omits the download, a variable selects the connection; without keys there is only a warning."""
     closed = _run_smoke_test_step(tmp_path, "ok   telemetry      line-1", SMOKE_KEYS="{}", CLOSED_NETWORK="true")
     assert closed.stdout.startswith("--without download https://app")
+    chosen = _run_smoke_test_step(
+        tmp_path, "ok   telemetry      line-1", SMOKE_KEYS="{}", CLOSED_NETWORK="false", SMOKE_CONNECTION="line-1"
+    )
+    assert chosen.stdout.startswith("--connection line-1 https://app")
     without = _run_smoke_test_step(tmp_path, "", SMOKE_KEYS="", CLOSED_NETWORK="true")
     assert (without.returncode, "::warning::The tour did not run" in without.stdout) == (0, True)
 

@@ -97,3 +97,82 @@ def test_the_smoke_test_fails_at_an_unreachable_address(tmp_path: Path) -> None:
     assert run_smoke_test("http://127.0.0.1:9", str(keys)).returncode == 1
     assert run_smoke_test("http://127.0.0.1:9").returncode == 2
     assert run_smoke_test("http://127.0.0.1:9", str(tmp_path / "missing.json")).returncode == 2
+
+
+STRICT = """
+workspace: {id: plant-a, name: Plant A}
+tier: pro
+policies: {telemetry: {requireDeclaredDevices: true, requireBoundKeys: true}}
+team:
+  - {id: admin@plant-a.example, name: Administrator, role: Admin}
+  - {id: editor@plant-a.example, name: Engineer, role: Editor, rights: [Workspace.Amendment.Approve]}
+connections:
+  - {lookup: a-rig, name: Rig, type: CLOUD_EVENT_HUB, source: {devices: ["rig-*"], messageIdPointer: /header/id}}
+  - {lookup: b-gateway, name: Gateway, type: CLOUD_IOT_HUB, source: {devices: ["gw-*"], deviceIdPointer: ""}}
+  - {lookup: c-mes, name: Orders, type: CLOUD_EVENT_HUB, enabled: false}
+"""
+ADMIN = "admin@plant-a.example"
+
+
+@pytest.fixture(scope="module")
+def strict_plant(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    """Return a running service without an audit log, whose policies require bound keys and declared devices."""
+    folder = tmp_path_factory.mktemp("strict")
+    document = folder / "workspace.yaml"
+    document.write_text(STRICT, encoding="utf-8")
+    running = Service(folder / "data", document, {"CHECKPOINT_SCHEDULE": "*/1 * * * * *"}).start()
+    yield running
+    running.stop()
+
+
+def _write_keys(plant: Service, path: Path, **binding: list[str]) -> str:
+    """Write a file with the keys of both members, and a bound key if a binding is given; return its path."""
+    keys = {member: plant.read_api_key(member) for member in (ADMIN, "editor@plant-a.example")}
+    if binding:
+        body = {"name": "gateway", **binding}
+        made = plant.create_client(ADMIN).post("/workspace/api/keys", json=body)
+        assert made.status_code == 201, made.text
+        keys = {"gateway": made.json()["apiKey"], **keys}
+    path.write_text(json.dumps(keys), encoding="utf-8")
+    return str(path)
+
+
+def test_the_smoke_test_follows_the_rules_for_telemetry(strict_plant: Service, tmp_path: Path) -> None:
+    """The message has a declared device, its id where the connection reads it, and the sender has a bound key."""
+    keys = _write_keys(strict_plant, tmp_path / "keys.json", connections=["a-rig"], devices=["rig-7*"])
+    done = run_smoke_test(strict_plant.url, keys)
+    assert done.returncode == 0, done.stdout
+    assert "ok   telemetry      a-rig, in the table" in done.stdout
+
+
+def test_without_a_bound_key_the_check_of_telemetry_is_skipped(strict_plant: Service, tmp_path: Path) -> None:
+    """If a policy requires a bound key and the file has none, the line of the check names the policy."""
+    done = run_smoke_test(strict_plant.url, _write_keys(strict_plant, tmp_path / "keys.json"))
+    assert done.returncode == 0, done.stdout
+    assert "--   telemetry      the policy requireBoundKeys requires an API key" in done.stdout
+
+
+def test_without_an_audit_log_its_checks_are_skipped(strict_plant: Service, tmp_path: Path) -> None:
+    """In a workspace without a policy for provenance all checks of the audit log are skipped, and none fails."""
+    done = run_smoke_test(strict_plant.url, _write_keys(strict_plant, tmp_path / "keys.json"))
+    assert done.returncode == 0, done.stdout
+    for check in ("audit event", "verification", "export", "checkpoint", "amendment"):
+        assert f"--   {check:14} the audit log is not provisioned" in done.stdout
+
+
+def test_without_an_allowed_device_the_check_of_telemetry_is_skipped(strict_plant: Service, tmp_path: Path) -> None:
+    """If no device fits both the connection and the key, the line of the check names the connections."""
+    keys = _write_keys(strict_plant, tmp_path / "keys.json", connections=["b-gateway"])
+    done = run_smoke_test(strict_plant.url, keys)
+    assert "--   telemetry      no API key may send a message" in done.stdout
+    assert "a-rig, b-gateway" in done.stdout
+
+
+def test_the_connection_of_the_telemetry_message_can_be_chosen(sample_plant: Service) -> None:
+    """--connection selects the connection of the message; the check fails if it cannot receive messages."""
+    keys = str(sample_plant.data_dir / "keys.json")
+    done = run_smoke_test("--connection", "pump-rig", sample_plant.url, keys)
+    assert "ok   telemetry      pump-rig, in the table" in done.stdout
+    done = run_smoke_test("--connection", "mes-events", sample_plant.url, keys)
+    assert done.returncode == 1
+    assert "FAIL telemetry      CheckFailedError: --connection mes-events: no enabled connection" in done.stdout

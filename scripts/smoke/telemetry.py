@@ -1,0 +1,128 @@
+"""Choice of a connection, a sender and a device for the telemetry message of the smoke test."""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import Any
+
+from scripts.smoke.calls import OK, CheckFailedError, FeatureMissingError, SmokeContext, TokenHolder
+
+DEVICE = "smoke"
+_WILDCARD = re.compile(r"\[(.)[^]]*\]|\*|\?")
+
+
+@dataclass(frozen=True)
+class TelemetryRoute:
+    """Way on which the workspace accepts a telemetry message.
+
+    Attributes:
+        sender: team member or holder of a bound API key who may send the message.
+        connection: lookup (id in URLs) of the connection.
+        device_id: device that the connection and the sender's key allow.
+        source: JSON pointers of the connection to the fields of its messages.
+    """
+
+    sender: TokenHolder
+    connection: str
+    device_id: str
+    source: dict[str, Any]
+
+    def build_message(self, message_id: str) -> dict[str, Any]:
+        """Build a message that has its ids at the places that the connection's pointers name."""
+        message: dict[str, Any] = {"value": 1.5}
+        _set_at_pointer(message, self.source["deviceIdPointer"], self.device_id)
+        _set_at_pointer(message, self.source["messageIdPointer"], message_id)
+        return message
+
+
+def find_telemetry_route(context: SmokeContext, reader: TokenHolder, connections: Sequence[str]) -> TelemetryRoute:
+    """Return the first way on which a telemetry message can be sent.
+
+    Args:
+        context: state of the smoke test; the bound keys in it are used before other keys.
+        reader: team member who may read the catalog.
+        connections: lookups (ids in URLs) of the enabled connections in the order of preference.
+
+    Raises:
+        FeatureMissingError: if no key may send a message, or if no connection accepts a message with an id.
+    """
+    policy = reader.get("/oi-api/workspace").require_status(OK).json["policies"]["telemetry"]
+    senders = list(_iterate_senders(context))
+    if policy["requireBoundKeys"]:
+        senders = [(sender, binding) for sender, binding in senders if "connections" in binding]
+        if not senders:
+            raise FeatureMissingError("the policy requireBoundKeys requires an API key with `connections` in KEYS_FILE")
+    for connection in connections:
+        source = reader.get(f"/oi-api/connections/{connection}").require_status(OK).json["source"]
+        if not source["messageIdPointer"]:
+            continue
+        declared = source["devices"] if policy["requireDeclaredDevices"] else []
+        for sender, binding in senders:
+            if connection in binding.get("connections", [connection]):
+                fixed = "" if source["deviceIdPointer"] else connection
+                device = find_device_id([declared, binding.get("devices") or []], fixed)
+                if device:
+                    return TelemetryRoute(sender, connection, device, source)
+    raise FeatureMissingError(
+        f"no API key may send a message with an id and an allowed device to {', '.join(connections)}"
+    )
+
+
+def choose_connections(usable: Sequence[str], wanted: str) -> Sequence[str]:
+    """Return the wanted connection, or all usable ones if none is wanted.
+
+    Args:
+        usable: lookups (ids in URLs) of the connections that accept messages.
+        wanted: lookup of the wanted connection; empty for any.
+
+    Raises:
+        CheckFailedError: if the wanted connection accepts no messages.
+        FeatureMissingError: if no connection accepts messages.
+    """
+    if wanted and wanted not in usable:
+        raise CheckFailedError(f"--connection {wanted}: no enabled connection except simulators has this lookup")
+    if not usable:
+        raise FeatureMissingError("no connection of the workspace accepts messages")
+    return [wanted] if wanted else usable
+
+
+def find_device_id(limits: Sequence[Sequence[str]], fixed: str = "") -> str:
+    """Return a device id that matches at least one pattern of each limit; empty if none was found.
+
+    Args:
+        limits: lists of shell-style patterns; an empty list allows each device.
+        fixed: the only possible device id; empty if the message can name its device.
+    """
+    made = [DEVICE, *(_build_matching_text(pattern) for limit in limits for pattern in limit)]
+    for device in [fixed] if fixed else made:
+        if all(not limit or any(fnmatchcase(device, pattern) for pattern in limit) for limit in limits):
+            return device
+    return ""
+
+
+def _iterate_senders(context: SmokeContext) -> Iterator[tuple[TokenHolder, dict[str, Any]]]:
+    """Yield the members who may write telemetry, holders of bound keys first, each with the limits of its key."""
+    unbound = []
+    for member in context.members:
+        if "Workspace.Telemetry.Write" in member.rights:
+            identity = member.get("/workspace/api/keys/whoami").require_status(OK).json
+            if "connections" in identity:
+                yield member, identity
+            else:
+                unbound.append((member, identity))
+    yield from unbound
+
+
+def _build_matching_text(pattern: str) -> str:
+    # The first character behind the bracket matches [abc], and the exclamation mark matches [!abc].
+    return _WILDCARD.sub(lambda found: found[1] or {"*": DEVICE, "?": "0"}[found[0]], pattern)
+
+
+def _set_at_pointer(message: dict[str, Any], pointer: str, value: str) -> None:
+    if not pointer:
+        return
+    *parents, name = (token.replace("~1", "/").replace("~0", "~") for token in pointer[1:].split("/"))
+    for parent in parents:
+        message = message.setdefault(parent, {})
+    message[name] = value

@@ -20,6 +20,7 @@ case "$*" in
   *"--query etag"*) echo '"1"' ;;
   *immutabilityPeriodSinceCreationInDays*) echo 3653 ;;
   *"immutability-policy lock"*) echo Locked >"$0.state" ;;
+  *"immutability-policy delete"*"--if-match "*) echo Removed >"$0.state" ;;
   *) echo "unexpected: $*" >&2; exit 3 ;;
 esac
 """
@@ -57,6 +58,15 @@ def run_script(fake_tools: Path, script: str, *arguments: str, typed: str = "", 
         check=False,
     )
     return reply.returncode, reply.stdout + reply.stderr
+
+
+@pytest.mark.parametrize(("before", "after"), [("Unlocked", "Removed"), ("Locked", "Locked"), ("None", "None")])
+def test_only_an_unlocked_policy_is_removed(fake_tools: Path, before: str, after: str) -> None:
+    """Before an environment is deleted, the script removes an unlocked policy and leaves a locked or missing one."""
+    (fake_tools / "az.state").write_text(before, encoding="utf-8")
+    code, printed = run_script(fake_tools, "remove-checkpoint-policy", "rg-oi-dev")
+    assert (code, "stdataprod" in printed) == (0, before == "Unlocked")
+    assert (fake_tools / "az.state").read_text(encoding="utf-8").strip() == after
 
 
 def test_lock_is_stored_for_azd_and_scripts(fake_tools: Path) -> None:

@@ -64,7 +64,13 @@ def test_documented_template_parameters_exist() -> None:
     }
     known |= {"remoteBuild", "prefetchCount", "maxQueuePollingInterval"}
     # Azure's own names, and a parameter that has another name now.
-    known |= {"enableAutomaticFailover", "blobServices", "immutabilityPolicies", "gatewayCertificateSecretId"}
+    known |= {
+        "enableAutomaticFailover",
+        "blobServices",
+        "immutabilityPolicies",
+        "minTlsVersion",
+        "gatewayCertificateSecretId",
+    }
     # Names in the workspace document.
     known |= {"requireBoundKeys", "requireDeclaredDevices", "messageIdPointer"}
     for text in (AZURE, OPERATIONS):

@@ -202,6 +202,7 @@ def test_the_tutorial_runs_from_top_to_bottom(recording_shell: Shell, environmen
             else []
         ),
         f"az group delete --name rg-oi-{environment}",
+        *(["az storage container immutability-policy delete"] if environment == "dev" else []),
         *(["az keyvault purge --name kv-plant"] if environment == "dev" else []),
         f"az deployment sub delete --name workspace-{environment}-westeurope",
         "az ad app delete --id audience-id",

@@ -459,6 +459,12 @@ output APP_CLIENT_ID string = services.outputs.clientId
 output GATEWAY_ADDRESS string = withGateway ? gateway!.outputs.address : ''
 output COSMOS_ENDPOINT string = services.outputs.cosmosEndpoint
 output COSMOS_DATABASE string = cosmosDatabase
+// Not COSMOS_NAME: parameter files read that variable, and after a restore it must not be the name of the old account.
+output COSMOS_ACCOUNT_NAME string = names.cosmos
+output HOST_STORAGE_NAME string = names.hostStorage
+output INSIGHTS_NAME string = names.insights
+output LOG_WORKSPACE_NAME string = names.workspace
+output KUSTO_NAME string = empty(existingKustoUri) ? names.kusto : ''
 output DATA_STORAGE_NAME string = names.dataStorage
 output VAULT_NAME string = names.vault
 output KUSTO_URI string = services.outputs.kustoUri

@@ -4,7 +4,7 @@ import inspect
 import json
 import re
 
-from scripts.azure_commands import AZURE_PAGES
+from scripts.azure_commands import AZURE_PAGES, PAGES
 from scripts.smoke.checks import CHECKS
 from shared.settings import Settings, Stores
 from tests.infra.situations import ENVIRONMENT, evaluate_situation
@@ -106,6 +106,26 @@ def test_keys_are_written_outside_of_the_repository() -> None:
     named = re.findall(pattern, _read_commands(AZURE) + _read_commands(OPERATIONS))
     assert len(named) > 30
     assert {before.split('"')[-1] for before, _ in named} == {"$OI_HOME/"}
+
+
+def test_commands_name_the_resource_in_use() -> None:
+    """No command takes the first of several resources; only the vault of a group is unique.
+
+    After a failover or a restore the group has further resources of most kinds. The upgrade of an earlier version
+    cannot know the outputs of this one.
+    """
+    pages = [page for page in PAGES if page.name != "upgrade-on-azure.md"]
+    commands = "".join(_read_commands(page.read_text(encoding="utf-8")) for page in pages)
+    first = re.findall(r"az (\w+ \w+)(?=.*\[0\]\.name)", commands)
+    assert first == ["keyvault list"]
+
+
+def test_every_variable_of_the_deployment_is_an_output() -> None:
+    """Each variable in capitals in a documented command is an output, a setting, or set by a command of the pages."""
+    commands = "".join(_read_commands(page.read_text(encoding="utf-8")) for page in PAGES)
+    used = set(re.findall(r"\$\{?([A-Z][A-Z_]+)\b", commands))
+    set_here = set(re.findall(r"\b([A-Z][A-Z_]+)=", commands))
+    assert used <= set_here | Templates().find_template("main").outputs
 
 
 def test_every_documented_deployment_uses_the_deployment_script() -> None:

@@ -25,6 +25,8 @@ OUTPUTS = {
     "APP_NAME": "func-plant",
     "COSMOS_ENDPOINT": "https://cosmos.documents.azure.com:443/",
     "COSMOS_DATABASE": "workspace",
+    "COSMOS_ACCOUNT_NAME": "cosmos-plant",
+    "KUSTO_NAME": "dec-plant",
     "DATA_STORAGE_NAME": "stdataplant",
     "VAULT_NAME": "kv-plant",
     "WEB_PUBSUB_NAME": "wps-plant",
@@ -49,7 +51,6 @@ case "$*" in
   *"--query etag"*) echo '"1"' ;;
   "storage container immutability-policy show"*) cat "$CALLS.policy" 2>/dev/null || echo Unlocked ;;
   "cosmosdb list"*) echo cosmos-plant ;;
-  "kusto cluster list"*) echo dec-plant ;;
   "keyvault list"*) [ -e "$CALLS.deleted" ] || echo kv-plant ;;
   "group delete"*) touch "$CALLS.deleted" ;;
   "deployment sub show"*) cat "$OUTPUTS" ;;
@@ -201,8 +202,8 @@ def test_the_tutorial_runs_from_top_to_bottom(recording_shell: Shell, environmen
             if environment == "prod"
             else []
         ),
-        f"az group delete --name rg-oi-{environment}",
         *(["az storage container immutability-policy delete"] if environment == "dev" else []),
+        f"az group delete --name rg-oi-{environment}",
         *(["az keyvault purge --name kv-plant"] if environment == "dev" else []),
         f"az deployment sub delete --name workspace-{environment}-westeurope",
         "az ad app delete --id audience-id",

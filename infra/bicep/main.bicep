@@ -462,7 +462,10 @@ output COSMOS_DATABASE string = cosmosDatabase
 // Not COSMOS_NAME: parameter files read that variable, and after a restore it must not be the name of the old account.
 output COSMOS_ACCOUNT_NAME string = names.cosmos
 output HOST_STORAGE_NAME string = names.hostStorage
+output EVENT_HUBS_NAME string = names.eventHubs
 output INSIGHTS_NAME string = names.insights
+// The console's addresses in all regions to which a failover is possible, separated by spaces.
+output CONSOLE_URLS string = join(map(withGateway ? [serviceUrl] : appOrigins, each => '${each}/console/'), ' ')
 output LOG_WORKSPACE_NAME string = names.workspace
 output KUSTO_NAME string = empty(existingKustoUri) ? names.kusto : ''
 output DATA_STORAGE_NAME string = names.dataStorage

@@ -19,6 +19,8 @@ case "$*" in
   *"--query state"*) echo "$state" ;;
   *"--query etag"*) echo '"1"' ;;
   *immutabilityPeriodSinceCreationInDays*) echo 3653 ;;
+  "ad app show --id client-1 "*) echo '{"id": "object-1", "addresses": ["https://a/console/"]}' ;;
+  "rest "*) echo "$*" ;;
   *"immutability-policy lock"*) echo Locked >"$0.state" ;;
   *"immutability-policy delete"*"--if-match "*) echo Removed >"$0.state" ;;
   *) echo "unexpected: $*" >&2; exit 3 ;;
@@ -67,6 +69,17 @@ def test_only_an_unlocked_policy_is_removed(fake_tools: Path, before: str, after
     code, printed = run_script(fake_tools, "remove-checkpoint-policy", "rg-oi-dev")
     assert (code, "stdataprod" in printed) == (0, before == "Unlocked")
     assert (fake_tools / "az.state").read_text(encoding="utf-8").strip() == after
+
+
+def test_addresses_of_the_console_are_added(fake_tools: Path) -> None:
+    """The script adds addresses to those of the application, each once."""
+    (fake_tools / "az.state").write_text("None", encoding="utf-8")
+    arguments = ("client-1", "https://a/console/", "https://b/console/")
+    code, printed = run_script(fake_tools, "add-redirect-addresses", *arguments)
+    assert code == 0, printed
+    assert "--url https://graph.microsoft.com/v1.0/applications/object-1 " in printed
+    assert '--body {"spa":{"redirectUris":["https://a/console/","https://b/console/"]}}' in printed
+    assert run_script(fake_tools, "add-redirect-addresses", "client-1")[0] == 1
 
 
 def test_lock_is_stored_for_azd_and_scripts(fake_tools: Path) -> None:

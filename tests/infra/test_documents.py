@@ -12,6 +12,7 @@ from tests.infra.templates import BICEP, Templates
 
 ROOT = BICEP.parents[1]
 AZURE = "".join(path.read_text(encoding="utf-8") for path in AZURE_PAGES)
+FAILOVER = (ROOT / "docs" / "how-to" / "networks-failover-restore.md").read_text(encoding="utf-8")
 OPERATIONS = (ROOT / "docs" / "how-to" / "operate.md").read_text(encoding="utf-8")
 
 
@@ -166,10 +167,26 @@ def test_every_environment_variable_of_parameter_files_is_documented() -> None:
 
 def test_every_variable_of_the_runbook_is_set() -> None:
     """The runbook sets each variable that a deployment after a failover or restore reads."""
-    runbook = (ROOT / "docs" / "how-to" / "networks-failover-restore.md").read_text(encoding="utf-8")
     for name in ("AZURE_ACTIVE_LOCATION", "EXISTING_VAULT_NAME", "EXISTING_DATA_STORAGE_NAME"):
-        assert f"export {name}=" in runbook
-    assert "export COSMOS_NAME=NEW" in runbook
-    assert "\nCOSMOS_READ_REGIONS=none scripts/azure/deploy-templates create prod" in runbook
+        assert f"export {name}=" in FAILOVER
+    assert "export COSMOS_NAME=NEW" in FAILOVER
+    assert "\nCOSMOS_READ_REGIONS=none scripts/azure/deploy-templates create prod" in FAILOVER
     # Otherwise the restored account accepts account keys until the next deployment.
-    assert "--public-network-access DISABLED \\\n  --disable-local-auth true\n" in runbook
+    assert "--public-network-access DISABLED \\\n  --disable-local-auth true\n" in FAILOVER
+
+
+def test_the_runbook_renews_what_is_bound_to_the_old_app() -> None:
+    """After a failover sign-in, data stores, Data Explorer and the operator get the new address and identity."""
+    section = FAILOVER.partition("\n**6. Renew")[2].partition("\n**7.")[0]
+    for needed in ("add-redirect-addresses", "Cosmos DB Operator", "a-data-explorer-cluster-that-exists", "*Viewer*"):
+        assert needed in section, needed
+
+
+def test_nothing_is_deleted_before_its_hubs_are_read() -> None:
+    """On the way home the senders stop and the hubs are read to their end before the second region is deleted."""
+    section = FAILOVER.partition("\n**Back home.**")[2].partition("\n## ")[0]
+    order = ("switch off every sender", "read to their end", "Compare the rows", "Delete the group")
+    places = [section.index(text) for text in order]
+    assert places == sorted(places)
+    assert "a data storage account that `EXISTING_DATA_STORAGE_NAME` named" in section[places[-1] :]
+    assert "for container in cold checkpoints" in FAILOVER.partition("### The way back from another account")[2]

@@ -128,6 +128,30 @@ def test_second_region_uses_the_stores_of_the_first() -> None:
     assert find_only_resource(other, STORAGE, "stdata").id == find_only_resource(home, STORAGE, "stdata").id
 
 
+def test_outputs_name_the_resources_in_use() -> None:
+    """After a failover the outputs name the new resources of the second region, and after a restore the new account."""
+    kinds = {
+        "COSMOS_ACCOUNT_NAME": (COSMOS, ""),
+        "EVENT_HUBS_NAME": ("Microsoft.EventHub/namespaces", ""),
+        "HOST_STORAGE_NAME": (STORAGE, "sthost"),
+        "INSIGHTS_NAME": ("Microsoft.Insights/components", ""),
+        "LOG_WORKSPACE_NAME": ("Microsoft.OperationalInsights/workspaces", ""),
+        "KUSTO_NAME": ("Microsoft.Kusto/clusters", ""),
+    }
+    for situation in ("prod", "failed over", "restored"):
+        deployment = evaluate_situation(situation)
+        for output, (kind, start) in kinds.items():
+            assert deployment.outputs[output] == find_only_resource(deployment, kind, start).name, output
+
+
+def test_outputs_have_the_addresses_of_the_console_in_each_region() -> None:
+    """Before a failover the outputs have the console's address in both regions, or the address of the gateway alone."""
+    home, away = evaluate_situation("prod"), evaluate_situation("failed over")
+    apps = {find_only_resource(each, "Microsoft.Web/sites").name for each in (home, away)}
+    assert set(home.outputs["CONSOLE_URLS"].split()) == {f"https://{app}.azurewebsites.net/console/" for app in apps}
+    assert evaluate_situation("everything").outputs["CONSOLE_URLS"] == "https://plant.example/console/"
+
+
 def test_second_region_has_separate_private_dns_zones() -> None:
     """The private DNS zones of the second region are in another resource group, because the zones' names are fixed."""
     zones = {str(each.id) for each in evaluate_situation("prod").list_resources("Microsoft.Network/privateDnsZones")}

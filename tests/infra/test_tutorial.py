@@ -26,6 +26,8 @@ OUTPUTS = {
     "COSMOS_ENDPOINT": "https://cosmos.documents.azure.com:443/",
     "COSMOS_DATABASE": "workspace",
     "COSMOS_ACCOUNT_NAME": "cosmos-plant",
+    "EVENT_HUBS_NAME": "evhns-plant",
+    "INSIGHTS_NAME": "appi-plant",
     "KUSTO_NAME": "dec-plant",
     "DATA_STORAGE_NAME": "stdataplant",
     "VAULT_NAME": "kv-plant",

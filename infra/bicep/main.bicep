@@ -471,5 +471,6 @@ output KUSTO_NAME string = empty(existingKustoUri) ? names.kusto : ''
 output DATA_STORAGE_NAME string = names.dataStorage
 output VAULT_NAME string = names.vault
 output KUSTO_URI string = services.outputs.kustoUri
+output KUSTO_DATABASE string = kustoDatabase
 output WEB_PUBSUB_NAME string = names.webPubSub
 output WEB_PUBSUB_AUDIENCE string = liveStreamAudience

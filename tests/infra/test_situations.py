@@ -42,6 +42,13 @@ def find_only_resource(deployment: Deployment, kind: str, start: str = "") -> Re
     return found
 
 
+def list_settings(deployment: Deployment) -> dict[str, str]:
+    """Return the settings of the app by name."""
+    [found] = deployment.list_resources("Microsoft.Web/sites/config")
+    settings: dict[str, str] = found.body["properties"]
+    return settings
+
+
 def list_regions(deployment: Deployment) -> list[str]:
     """Return the regions of the Cosmos DB account in the order of the template."""
     locations = find_only_resource(deployment, COSMOS).body["properties"]["locations"]
@@ -150,6 +157,14 @@ def test_outputs_have_the_addresses_of_the_console_in_each_region() -> None:
     apps = {find_only_resource(each, "Microsoft.Web/sites").name for each in (home, away)}
     assert set(home.outputs["CONSOLE_URLS"].split()) == {f"https://{app}.azurewebsites.net/console/" for app in apps}
     assert evaluate_situation("everything").outputs["CONSOLE_URLS"] == "https://plant.example/console/"
+
+
+@pytest.mark.parametrize("database", ["Telemetry", "Plant"])
+def test_the_outputs_name_the_database_of_telemetry(database: str) -> None:
+    """A deployment prints the database that the app queries, so that commands of operators use the same one."""
+    given = {"existingKustoUri": "https://plant.westeurope.kusto.windows.net", "kustoDatabase": database}
+    deployment = evaluate_deployment(BICEP / "dev.bicepparam", ENVIRONMENT, given)
+    assert deployment.outputs["KUSTO_DATABASE"] == list_settings(deployment)["KUSTO_DATABASE"] == database
 
 
 def test_second_region_has_separate_private_dns_zones() -> None:

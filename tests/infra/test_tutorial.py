@@ -30,6 +30,7 @@ OUTPUTS = {
     "INSIGHTS_NAME": "appi-plant",
     "KUSTO_NAME": "dec-plant",
     "DATA_STORAGE_NAME": "stdataplant",
+    "KUSTO_DATABASE": "Plant",
     "VAULT_NAME": "kv-plant",
     "WEB_PUBSUB_NAME": "wps-plant",
     "WEB_PUBSUB_AUDIENCE": "audience-id",
@@ -189,7 +190,8 @@ def test_the_tutorial_runs_from_top_to_bottom(recording_shell: Shell, environmen
         f"az deployment sub show --name workspace-{environment}-westeurope",
         "make package",
         "az functionapp deployment source config-zip --resource-group rg-oi-plant --name func-plant --src dist/app.zip",
-        "az kusto database-principal-assignment create --resource-group rg-oi-plant --cluster-name dec-plant",
+        "az kusto database-principal-assignment create --resource-group rg-oi-plant --cluster-name dec-plant"
+        " --database-name Plant",
         "python -m shared.commands.workspace validate",
         "python -m shared.commands.workspace apply",
         "az deployment group create",

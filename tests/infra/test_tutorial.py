@@ -282,6 +282,41 @@ def test_settings_with_spaces_are_unchanged(recording_shell: Shell) -> None:
     assert (code, printed.splitlines()[-1]) == (0, "<West Europe> <a@plant.example, b@plant.example>"), printed
 
 
+def test_the_settings_file_contains_each_setting_of_the_page(recording_shell: Shell) -> None:
+    """Step 4 stores each setting of its table, because a later deployment without the setting would change Azure."""
+    chosen = {"ALERT_EMAILS": "a@plant.example", "COSMOS_CONSISTENCY": "BoundedStaleness"}
+    chosen |= {"COSMOS_READ_REGIONS": "none", "OI_ADMIN": "ann@plant.example", "OI_EDITOR": "bea@plant.example"}
+    step = TUTORIAL.partition("\n## 4. ")[2].partition("\n## 5. ")[0]
+    rows = re.findall(r"^\| (`.*?`) \|", step, re.MULTILINE)
+    assert set(re.findall(r"`(\w+)`", " ".join(rows))) == set(chosen)
+    script = read_blocks(until="5. Deploy the templates")
+    for name, value in chosen.items():
+        script, count = re.subn(rf'\b{name}="[^"]*"', f'{name}="{value}"', script)
+        assert count == 1, name
+    script += "\n" + "\n".join(f"unset {name}" for name in chosen) + '\n. "$OI_HOME/$OI_ENVIRONMENT.env"\n'
+    code, printed, _ = recording_shell.run(script + "\n".join(f'echo "${name}"' for name in chosen))
+    assert (code, printed.splitlines()[-len(chosen) :]) == (0, list(chosen.values())), printed
+
+
+def test_the_variables_of_github_agree_with_the_settings_file(recording_shell: Shell) -> None:
+    """Both environments of GitHub get the settings of the file; those that are empty are not set."""
+    page = (ROOT / "docs" / "how-to" / "deploy-from-github.md").read_text(encoding="utf-8")
+    [block] = [each for each in BLOCK.findall(page) if "gh variable set AZURE_TENANT_ID" in each]
+    program = recording_shell.root / "bin" / "gh"
+    program.write_text(RECORDER.format(name="gh"), encoding="utf-8")
+    program.chmod(0o755)
+    start = read_blocks(until="5. Deploy the templates").replace("OI_ENVIRONMENT=dev", "OI_ENVIRONMENT=prod")
+    for consistency in ("", "BoundedStaleness"):
+        (recording_shell.root / "calls").unlink(missing_ok=True)
+        script = start.replace('COSMOS_CONSISTENCY=""', f'COSMOS_CONSISTENCY="{consistency}"')
+        code, printed, calls = recording_shell.run(f"{script}\n{block}")
+        assert code == 0, printed
+        for environment in ("prod", "prod-preview"):
+            command = f"gh variable set COSMOS_CONSISTENCY --env {environment} --body {consistency}"
+            assert (command in calls) == bool(consistency)
+            assert f"gh variable set COSMOS_READ_REGIONS --env {environment} --body northeurope" in calls
+
+
 def test_a_failed_deployment_does_not_replace_the_outputs(recording_shell: Shell) -> None:
     """Only a successful deployment replaces the file with the deployment's outputs."""
     code, printed, _ = recording_shell.run(read_blocks(until="6. Deploy the app"))

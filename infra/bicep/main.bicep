@@ -169,6 +169,9 @@ param purgeProtection bool = false
 
 @description('Mode of creation: default, or recover to restore the deleted vault with this name.')
 param vaultCreateMode string = 'default'
+
+@description('Version of the key checkpoint-signing that signs checkpoints; empty for its oldest enabled version.')
+param checkpointKeyVersion string = ''
 param dataStorageSku string = 'Standard_ZRS'
 
 @description('Days for which a checkpoint cannot be changed or removed once the policy is locked.')
@@ -392,7 +395,7 @@ module app 'modules/app.bicep' = {
     cosmosDatabase: cosmosDatabase
     vaultUri: services.outputs.vaultUri
     tokenKey: keys.token
-    checkpointKey: keys.checkpoint
+    checkpointKey: empty(checkpointKeyVersion) ? keys.checkpoint : '${keys.checkpoint}/${checkpointKeyVersion}'
     eventHubsHost: services.outputs.eventHubsHost
     kustoUri: services.outputs.kustoUri
     kustoDatabase: kustoDatabase

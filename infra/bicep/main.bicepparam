@@ -12,6 +12,7 @@ param cosmosName = readEnvironmentVariable('COSMOS_NAME', '')
 param existingVaultName = readEnvironmentVariable('EXISTING_VAULT_NAME', '')
 param existingDataStorageName = readEnvironmentVariable('EXISTING_DATA_STORAGE_NAME', '')
 param vaultCreateMode = empty(readEnvironmentVariable('VAULT_CREATE_MODE', '')) ? 'default' : readEnvironmentVariable('VAULT_CREATE_MODE', '')
+param checkpointKeyVersion = readEnvironmentVariable('CHECKPOINT_KEY_VERSION', '')
 param checkpointsLocked = toLower(readEnvironmentVariable('CHECKPOINTS_LOCKED', '')) == 'true'
 param alertEmails = empty(readEnvironmentVariable('ALERT_EMAILS', '')) ? [] : split(replace(readEnvironmentVariable('ALERT_EMAILS', ''), ' ', ''), ',')
 param existingKustoUri = readEnvironmentVariable('EXISTING_KUSTO_URI', '')

@@ -167,6 +167,17 @@ def test_the_outputs_name_the_database_of_telemetry(database: str) -> None:
     assert deployment.outputs["KUSTO_DATABASE"] == list_settings(deployment)["KUSTO_DATABASE"] == database
 
 
+@pytest.mark.parametrize("size", ["dev", "test", "prod", "main"])
+@pytest.mark.parametrize(("version", "signer"), [("", "checkpoint-signing"), ("0a1b", "checkpoint-signing/0a1b")])
+def test_a_deployment_keeps_the_chosen_version_of_the_checkpoint_key(size: str, version: str, signer: str) -> None:
+    """CHECKPOINT_KEY_VERSION selects the version that signs checkpoints, and changes no key in the vault."""
+    environment = ENVIRONMENT | {"CHECKPOINT_KEY_VERSION": version}
+    deployment = evaluate_deployment(BICEP / f"{size}.bicepparam", environment)
+    assert list_settings(deployment)["CHECKPOINT_KEY"] == signer
+    keys = {str(name).rpartition("/")[2] for name in deployment.list_names(f"{VAULT}/keys")}
+    assert keys == {"token-signing", "checkpoint-signing"}
+
+
 def test_second_region_has_separate_private_dns_zones() -> None:
     """The private DNS zones of the second region are in another resource group, because the zones' names are fixed."""
     zones = {str(each.id) for each in evaluate_situation("prod").list_resources("Microsoft.Network/privateDnsZones")}

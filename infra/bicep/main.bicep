@@ -208,6 +208,16 @@ param operatorPrincipalId string = ''
 @description('Make stores accessible by private addresses only.')
 param privateNetworking bool = false
 
+@description('First two numbers of the network\'s addresses in the home region: 10.40 means 10.40.0.0/22.')
+@minLength(3)
+@maxLength(7)
+param homeNetwork string = '10.40'
+
+@description('First two numbers of the network\'s addresses in another region, whose network can be peered at the same time.')
+@minLength(3)
+@maxLength(7)
+param secondNetwork string = '10.41'
+
 @description('Host name of the gateway; empty for no gateway.')
 param gatewayHostName string = ''
 
@@ -250,6 +260,11 @@ var unusable = filter(characters, each => !contains('abcdefghijklmnopqrstuvwxyz0
 var isLegal = empty(unusable) && !startsWith(lowerName, '-') && !endsWith(lowerName, '-') && !contains(lowerName, '--')
 var rule = 'environmentName must have 2 to 12 letters, digits and single inner hyphens, such as plant-1'
 var environmentPart = isLegal ? lowerName : fail('${rule}; it is ${environmentName}')
+
+// Both networks exist during a failover, and no network can be peered with two networks of the same addresses.
+var regionNetwork = isAway ? secondNetwork : homeNetwork
+var networkRule = 'homeNetwork and secondNetwork must differ'
+var networkPrefix = homeNetwork == secondNetwork ? fail('${networkRule}; both are ${homeNetwork}') : regionNetwork
 
 var allTags = union(tags, { 'azd-env-name': environmentName, product: 'industrial-data-workspace' })
 var homeBase = 'oi-${environmentPart}'
@@ -355,6 +370,7 @@ module network 'modules/network.bicep' = if (privateNetworking || withGateway) {
     name: 'vnet-${base}'
     location: active
     tags: allTags
+    prefix: networkPrefix
     withOutbound: privateNetworking
   }
   dependsOn: [

@@ -1,6 +1,8 @@
 """Tests of the templates in each situation (size, variables and parameters) of a deployment."""
 
 import re
+from ipaddress import IPv4Network
+from itertools import combinations
 from typing import Any
 
 import pytest
@@ -344,6 +346,7 @@ def test_production_requires_addresses_for_alerts() -> None:
         ("hubPartitions", 99, "hubPartitions violates maxValue 32"),
         ("cosmosMode", "provisioned", "cosmosMode violates allowed"),
         ("maximumInstances", 39, "maximumInstances violates minValue 40"),
+        ("homeNetwork", "10.40.0.0/22", "homeNetwork violates maxLength 7"),
         ("corsOrigins", "https://plant.example", "corsOrigins must be an array"),
         ("checkpointsLock", True, "does not declare"),
     ],
@@ -463,6 +466,37 @@ def test_the_subnet_of_the_app_has_a_nat_gateway() -> None:
     with_gateway = evaluate_deployment(BICEP / "dev.bicepparam", ENVIRONMENT, parameters)
     assert with_gateway.list_resources("Microsoft.Network/natGateways") == []
     assert len(with_gateway.list_resources("Microsoft.Network/virtualNetworks")) == 1
+
+
+def list_networks(deployment: Deployment) -> list[IPv4Network]:
+    """Return the address space of the deployment's virtual network, and then those of its subnets."""
+    properties = find_only_resource(deployment, "Microsoft.Network/virtualNetworks").body["properties"]
+    [space] = properties["addressSpace"]["addressPrefixes"]
+    return [
+        IPv4Network(each) for each in (space, *(each["properties"]["addressPrefix"] for each in properties["subnets"]))
+    ]
+
+
+@pytest.mark.parametrize("overrides", [{}, {"homeNetwork": "172.16", "secondNetwork": "172.31"}])
+def test_networks_of_two_regions_do_not_overlap(overrides: dict[str, str]) -> None:
+    """The plant's network can be peered with the networks of both regions at once, so their addresses differ."""
+    spaces = []
+    for region in ("", "northeurope"):
+        environment = ENVIRONMENT | {"AZURE_ACTIVE_LOCATION": region}
+        space, *subnets = list_networks(evaluate_deployment(BICEP / "prod.bicepparam", environment, overrides))
+        assert len(subnets) == 3
+        assert all(each.subnet_of(space) for each in subnets)
+        assert not any(one.overlaps(other) for one, other in combinations(subnets, 2))
+        spaces.append(space)
+    assert not spaces[0].overlaps(spaces[1])
+    if overrides:
+        assert [str(each) for each in spaces] == ["172.16.0.0/22", "172.31.0.0/22"]
+
+
+def test_equal_networks_of_two_regions_are_rejected() -> None:
+    """A deployment is rejected if the networks of both regions would have the same addresses."""
+    with pytest.raises(DeploymentError, match="homeNetwork and secondNetwork must differ"):
+        evaluate_deployment(BICEP / "prod.bicepparam", ENVIRONMENT, {"homeNetwork": "10.41"})
 
 
 def test_the_gateway_probe_requests_a_path_that_replies_to_get() -> None:

@@ -5,6 +5,9 @@ param name string
 param location string
 param tags textMap
 
+@description('First two numbers of the addresses of the network, such as 10.40 for 10.40.0.0/22.')
+param prefix string
+
 @description('Whether the app calls other services through the network.')
 param withOutbound bool
 
@@ -93,14 +96,14 @@ resource network 'Microsoft.Network/virtualNetworks@2025-05-01' = {
   properties: {
     addressSpace: {
       addressPrefixes: [
-        '10.40.0.0/22'
+        '${prefix}.0.0/22'
       ]
     }
     subnets: [
       {
         name: 'app'
         properties: {
-          addressPrefix: '10.40.0.0/24'
+          addressPrefix: '${prefix}.0.0/24'
           defaultOutboundAccess: false
           natGateway: withOutbound ? { id: outbound.id } : null
           networkSecurityGroup: {
@@ -119,7 +122,7 @@ resource network 'Microsoft.Network/virtualNetworks@2025-05-01' = {
       {
         name: 'endpoints'
         properties: {
-          addressPrefix: '10.40.1.0/24'
+          addressPrefix: '${prefix}.1.0/24'
           defaultOutboundAccess: false
           networkSecurityGroup: {
             id: endpointRules.id
@@ -129,7 +132,7 @@ resource network 'Microsoft.Network/virtualNetworks@2025-05-01' = {
       {
         name: 'gateway'
         properties: {
-          addressPrefix: '10.40.2.0/24'
+          addressPrefix: '${prefix}.2.0/24'
           networkSecurityGroup: {
             id: gatewayRules.id
           }

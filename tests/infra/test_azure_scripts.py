@@ -167,6 +167,57 @@ def test_unknown_units_stop_a_deployment(fake_tools: Path) -> None:
     assert run_script(fake_tools, "throughput-units", "rg-oi-prod", "westeurope")[0] != 0
 
 
+ENTRA_ID = """#!/usr/bin/env bash
+echo "$*" >>"$0.calls"
+case "$*" in
+  "account show"*) echo 0000-subscription ;;
+  "ad app list"*) if [ -n "${EXISTING:-}" ]; then echo "$EXISTING"; fi ;;
+  "ad app create"*) echo new-id ;;
+  "ad app show --id unknown"*) echo "no such application" >&2; exit 3 ;;
+  "ad app show"*"--query id"*) echo object ;;
+esac
+"""
+
+
+def run_register_audience(fake_tools: Path, *arguments: str, **environment: str) -> tuple[int, str, list[str]]:
+    """Run ``register-audience`` with a fake Entra ID; return its exit code, its output and the calls of az."""
+    (fake_tools / "az").write_text(ENTRA_ID, encoding="utf-8")
+    code, printed = run_script(fake_tools, "register-audience", *arguments, **environment)
+    return code, printed, (fake_tools / "az.calls").read_text(encoding="utf-8").splitlines()
+
+
+def test_the_name_of_an_audience_contains_the_subscription(fake_tools: Path) -> None:
+    """The name of an application contains the subscription, because a tenant can have several environments "prod"."""
+    code, printed, calls = run_register_audience(fake_tools, "oi-prod-sign-in")
+    assert (code, printed) == (0, "new-id\n")
+    name = "oi-prod-sign-in-0000-subscription"
+    # Entra ID searches for the beginning of a name with the option --display-name.
+    assert f"ad app list --filter displayName eq '{name}' --query [].appId --output tsv" in calls
+    assert any(call.startswith(f"ad app create --display-name {name} ") for call in calls)
+
+
+def test_an_existing_application_is_not_taken_by_its_name(fake_tools: Path) -> None:
+    """If an application of the name exists, the script prints its client id, stops and changes nothing."""
+    code, printed, calls = run_register_audience(fake_tools, "oi-prod-sign-in", EXISTING="foreign")
+    assert (code, "oi-prod-sign-in-0000-subscription" in printed, "foreign" in printed) == (1, True, True)
+    assert [call.split(" --")[0] for call in calls] == ["account show", "ad app list"]
+
+
+def test_an_existing_application_is_taken_by_its_client_id(fake_tools: Path) -> None:
+    """With the client id of an application, the script configures this application and registers none."""
+    code, printed, calls = run_register_audience(fake_tools, "oi-prod-sign-in", "mine", EXISTING="foreign")
+    assert (code, printed) == (0, "mine\n")
+    assert not any(call.startswith(("ad app create", "ad app list")) for call in calls)
+    assert any(call.startswith("rest ") and "api://mine" in call for call in calls)
+
+
+def test_an_unknown_client_id_is_rejected(fake_tools: Path) -> None:
+    """A client id that is not registered in this tenant is rejected: it could belong to another tenant."""
+    code, _, calls = run_register_audience(fake_tools, "oi-prod-sign-in", "unknown")
+    assert code != 0
+    assert not any(call.startswith("ad sp create") for call in calls)
+
+
 @pytest.fixture
 def scripts_copy(tmp_path: Path) -> Path:
     """Return a copy of templates and scripts, because the CLI writes files next to the parameter files."""

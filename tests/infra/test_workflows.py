@@ -362,31 +362,45 @@ def test_shell_scripts_have_valid_syntax(path: Path) -> None:
     subprocess.run(["bash", "-n", str(path)], check=True)
 
 
+ISSUER = "https://token.actions.githubusercontent.com"
+ENTRA_ID = """#!/usr/bin/env bash
+printf "%s\\0" "$@" >> "$0.calls"; printf "\\n\\0" >> "$0.calls"
+case "$*" in
+  "account show"*) echo 0000-subscription ;;
+  "ad app list"*) if [ -n "${EXISTING:-}" ]; then echo "$EXISTING"; fi ;;
+  "ad app create"*) echo "id-of-$5" ;;
+  "ad app federated-credential list --id foreign"*) printf "$FEDERATED" ;;
+  "ad app show --id foreign --query [passwordCredentials,keyCredentials]"*) echo "${APP_SECRET:-}" ;;
+  "ad sp show --id foreign --query [passwordCredentials,keyCredentials]"*) echo "${SERVICE_SECRET:-}" ;;
+  "ad sp show"*"--query id"*) echo "object-of-$5" ;;
+esac
+"""
+
+
+def _run_github_deployers(folder: Path, *client_ids: str, **environment: str) -> tuple[int, str, list[list[str]]]:
+    """Run ``github-deployers`` with a fake ``az``; return the exit code, the output and the arguments of each call."""
+    az = folder / "az"
+    az.write_text(ENTRA_ID, encoding="utf-8")
+    az.chmod(0o755)
+    command = [str(ROOT / "scripts/azure/github-deployers"), "prod", "plant/workspace", *client_ids]
+    given = os.environ | {"PATH": f"{folder}:{os.environ['PATH']}"} | environment
+    done = subprocess.run(command, env=given, capture_output=True, text=True, check=False)
+    calls = (folder / "az.calls").read_text(encoding="utf-8").split("\n\0")
+    return done.returncode, done.stdout + done.stderr, [call.split("\0")[:-1] for call in calls if call]
+
+
 @pytest.fixture
-def az_calls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
-    """Run ``github-deployers`` with a fake ``az``; return the arguments of each call."""
-    stand_in = tmp_path / "az"
-    stand_in.write_text(
-        "#!/usr/bin/env bash\n"
-        'printf "%s\\0" "$@" >> "$AZ_LOG"; printf "\\n\\0" >> "$AZ_LOG"\n'
-        'case "$*" in\n'
-        '  "account show"*) echo 0000-subscription ;;\n'
-        '  "ad app create"*) echo "id-of-$5" ;;\n'
-        '  "ad sp show"*"--query id"*) echo "object-of-$5" ;;\n'
-        "esac\n"
+def az_calls(tmp_path: Path) -> list[list[str]]:
+    """Run ``github-deployers`` in a tenant without such applications; return the arguments of each call of ``az``."""
+    code, printed, calls = _run_github_deployers(tmp_path)
+    assert (code, printed.splitlines()) == (
+        0,
+        [
+            "AZURE_CLIENT_ID of the environment prod: id-of-oi-deploy-prod-0000-subscription",
+            "AZURE_CLIENT_ID of the environment prod-preview: id-of-oi-preview-prod-0000-subscription",
+        ],
     )
-    stand_in.chmod(0o755)
-    log = tmp_path / "calls"
-    path = f"{tmp_path}:{os.environ['PATH']}"
-    command = [str(ROOT / "scripts/azure/github-deployers"), "prod", "plant/workspace"]
-    done = subprocess.run(
-        command, env=os.environ | {"PATH": path, "AZ_LOG": str(log)}, capture_output=True, text=True, check=True
-    )
-    assert done.stdout.splitlines() == [
-        "AZURE_CLIENT_ID of the environment prod: id-of-oi-deploy-prod",
-        "AZURE_CLIENT_ID of the environment prod-preview: id-of-oi-preview-prod",
-    ]
-    return [call.split("\0")[:-1] for call in log.read_text().split("\n\0") if call]
+    return calls
 
 
 def _read_option(call: list[str], name: str) -> str:
@@ -405,11 +419,11 @@ def test_each_workflow_identity_gets_the_least_rights(az_calls: list[list[str]])
         if call[:3] == ["role", "assignment", "create"]
     }
     assert granted == {
-        ("object-of-id-of-oi-deploy-prod", "Contributor", False),
-        ("object-of-id-of-oi-deploy-prod", "Role Based Access Control Administrator", True),
-        ("object-of-id-of-oi-deploy-prod", "Locks Contributor", False),
-        ("object-of-id-of-oi-preview-prod", "Reader", False),
-        ("object-of-id-of-oi-preview-prod", "Deployment what-if 0000-subscription", False),
+        ("object-of-id-of-oi-deploy-prod-0000-subscription", "Contributor", False),
+        ("object-of-id-of-oi-deploy-prod-0000-subscription", "Role Based Access Control Administrator", True),
+        ("object-of-id-of-oi-deploy-prod-0000-subscription", "Locks Contributor", False),
+        ("object-of-id-of-oi-preview-prod-0000-subscription", "Reader", False),
+        ("object-of-id-of-oi-preview-prod-0000-subscription", "Deployment what-if 0000-subscription", False),
     }
     [definition] = [
         _read_option(call, "--role-definition") for call in az_calls if call[:3] == ["role", "definition", "create"]
@@ -439,9 +453,45 @@ def test_each_environment_signs_in_as_its_own_application(az_calls: list[list[st
         if call[:4] == ["ad", "app", "federated-credential", "create"]
     }
     assert federated == {
-        ("id-of-oi-deploy-prod", "repo:plant/workspace:environment:prod"),
-        ("id-of-oi-preview-prod", "repo:plant/workspace:environment:prod-preview"),
+        ("id-of-oi-deploy-prod-0000-subscription", "repo:plant/workspace:environment:prod"),
+        ("id-of-oi-preview-prod-0000-subscription", "repo:plant/workspace:environment:prod-preview"),
     }
+
+
+def _has_rights(az_calls: list[list[str]]) -> bool:
+    return any(call[:3] == ["role", "assignment", "create"] for call in az_calls)
+
+
+def test_an_application_that_exists_gets_no_rights_by_its_name(tmp_path: Path) -> None:
+    """An application gets no right because of its name, since each user can register one of this name beforehand."""
+    code, printed, calls = _run_github_deployers(tmp_path, EXISTING="foreign")
+    assert (code, "foreign" in printed, _has_rights(calls)) == (1, True, False), printed
+    assert not any("federated-credential" in call for call in calls)
+
+
+@pytest.mark.parametrize(
+    ("change", "fault"),
+    [
+        ({"FEDERATED": f"{ISSUER}\trepo:other/workspace:environment:prod\n"}, "repo:other/workspace:environment:prod"),
+        ({"FEDERATED": "https://other.example\trepo:plant/workspace:environment:prod\n"}, "https://other.example"),
+        ({"APP_SECRET": "key-1"}, "secret"),
+        ({"SERVICE_SECRET": "key-2"}, "secret"),
+    ],
+)
+def test_an_application_of_others_gets_no_rights(tmp_path: Path, change: dict[str, str], fault: str) -> None:
+    """An application in which another repository or a secret can sign in gets no rights, also by its client id."""
+    mine = {"FEDERATED": f"{ISSUER}\trepo:plant/workspace:environment:prod\n"}
+    code, printed, calls = _run_github_deployers(tmp_path, "foreign", **(mine | change))
+    assert (code, fault in printed, "foreign" in printed, _has_rights(calls)) == (1, True, True, False), printed
+
+
+@pytest.mark.parametrize("federated", ["", f"{ISSUER}\trepo:plant/workspace:environment:prod\n"])
+def test_the_registration_can_be_repeated_with_the_client_ids(tmp_path: Path, federated: str) -> None:
+    """With the client id, the script completes an application in which only the GitHub environment can sign in."""
+    code, printed, calls = _run_github_deployers(tmp_path, "foreign", FEDERATED=federated)
+    assert (code, printed.splitlines()[0]) == (0, "AZURE_CLIENT_ID of the environment prod: foreign")
+    created = [call for call in calls if call[:4] == ["ad", "app", "federated-credential", "create"]]
+    assert ("foreign" in {_read_option(call, "--id") for call in created}) == (not federated)
 
 
 def test_the_functions_host_prefetches_a_whole_batch() -> None:

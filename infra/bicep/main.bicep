@@ -108,6 +108,9 @@ param kustoSku string = 'Dev(No SLA)_Standard_E2a_v4'
 @minValue(1)
 param kustoCapacity int = 1
 
+@description('Ingest the rows of the cluster within seconds; false for more than 4 GB an hour, whose rows appear some minutes later.')
+param streamingIngestion bool = true
+
 @description('Days of telemetry that the cluster caches on disks for fast queries.')
 @minValue(1)
 param telemetryHotDays int = 31
@@ -143,6 +146,9 @@ param iotHubSku string = 'S1'
 
 @minValue(1)
 param iotHubUnits int = 1
+
+@description('Publish telemetry to listeners. If false, the Web PubSub service remains, with one unit.')
+param withLiveStream bool = true
 param webPubSubSku string = 'Standard_S1'
 
 @minValue(1)
@@ -246,6 +252,9 @@ param webhookAllowedNetworks string[] = []
 @description('Log level of the app.')
 param logLevel string = 'INFO'
 
+@description('Further settings of the app, by name. They replace those of the templates.')
+param appSettings textMap = {}
+
 // "West Europe" and "westeurope" are the same region, and must result in the same name.
 func regionOf(name string) string => toLower(replace(name, ' ', ''))
 
@@ -336,6 +345,7 @@ module services 'modules/services.bicep' = {
     kustoDatabase: kustoDatabase
     kustoSku: kustoSku
     kustoCapacity: kustoCapacity
+    streamingIngestion: streamingIngestion
     telemetryHotDays: telemetryHotDays
     telemetryRetentionDays: telemetryRetentionDays
     hubPartitions: hubPartitions
@@ -347,7 +357,7 @@ module services 'modules/services.bicep' = {
     iotHubSku: iotHubSku
     iotHubUnits: iotHubUnits
     webPubSubSku: webPubSubSku
-    webPubSubUnits: webPubSubUnits
+    webPubSubUnits: withLiveStream ? webPubSubUnits : 1
     keyVaultSku: keyVaultSku
     purgeProtection: purgeProtection
     vaultCreateMode: vaultCreateMode
@@ -415,7 +425,7 @@ module app 'modules/app.bicep' = {
     eventHubsHost: services.outputs.eventHubsHost
     kustoUri: services.outputs.kustoUri
     kustoDatabase: kustoDatabase
-    webPubSubEndpoint: services.outputs.webPubSubEndpoint
+    webPubSubEndpoint: withLiveStream ? services.outputs.webPubSubEndpoint : ''
     webPubSubPrincipalId: services.outputs.webPubSubPrincipalId
     liveStreamAudience: liveStreamAudience
     entraAudience: entraAudience
@@ -428,6 +438,7 @@ module app 'modules/app.bicep' = {
     webhookAllowedNetworks: webhookAllowedNetworks
     simulatorSchedule: simulatorSchedule
     logLevel: logLevel
+    furtherSettings: appSettings
     simulatorsEnabled: simulatorsEnabled
     alwaysReady: alwaysReady
     maximumInstances: maximumInstances
@@ -491,5 +502,5 @@ output DATA_STORAGE_NAME string = names.dataStorage
 output VAULT_NAME string = names.vault
 output KUSTO_URI string = services.outputs.kustoUri
 output KUSTO_DATABASE string = kustoDatabase
-output WEB_PUBSUB_NAME string = names.webPubSub
+output WEB_PUBSUB_NAME string = withLiveStream ? names.webPubSub : ''
 output WEB_PUBSUB_AUDIENCE string = liveStreamAudience

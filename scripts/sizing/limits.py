@@ -128,16 +128,16 @@ def check_data_explorer_and_archive(
             "streaming-ingestion",
             f"The table gets {explorer.gb_per_hour:,.1f} GB an hour; Azure recommends streaming ingestion up to "
             f"{facts.STREAMING_GB_PER_HOUR}.",
-            "Switch the table to queued ingestion (`.alter table TelemetryRaw policy streamingingestion disable`). "
-            "Rows then appear after the batching time of the table, up to minutes, instead of seconds.",
+            "Switch the table to queued ingestion (parameter `streamingIngestion` false). Rows then appear after the "
+            "batching time of the table, up to minutes, instead of seconds.",
         )
     if archive.list_seconds > compaction_seconds:
         yield ExceededLimit(
             "archive-listing",
             f"The archive grows to {archive.blobs:,.0f} blobs; a run of `compaction` lists all of them, for about "
             f"{archive.list_seconds:,.0f} s, and is due every {compaction_seconds:,.0f} s.",
-            "Set `COMPACTION_SCHEDULE` to once an hour or less often, and let a lifecycle rule delete blobs that are "
-            "older than you need.",
+            "Set `COMPACTION_SCHEDULE` to once an hour or less often (parameter `appSettings`), and let a lifecycle "
+            "rule delete blobs that are older than you need.",
         )
 
 
@@ -150,8 +150,8 @@ def check_live_stream(live: LiveStreamSize) -> Iterator[ExceededLimit]:
             f"{live.messages_out_per_second:,.0f} delivered messages/s; a Standard service has "
             f"{facts.WEB_PUBSUB_UNITS[-1]}.",
             "Send fewer, larger messages, divide the plant into more deployments, or deploy without a live stream "
-            "(`listeners` 0) and let dashboards query. On Azure, the app publishes every impulse, even without "
-            "listeners.",
+            "(parameter `withLiveStream` false; calculate with `--listeners 0`) and let dashboards query. On Azure, "
+            "the app publishes every impulse, even without listeners.",
         )
 
 

@@ -24,7 +24,8 @@ class Load:
             the same number.
         batch_seconds: time between two invocations for one partition of a hub while events wait. The default is an
             assumption for ``minEventBatchSize`` 1 in host.json; for 1,000, use the value of ``maxWaitTime``.
-        listeners: number of live streams that are open at the same time; 0 for deployments without Web PubSub.
+        listeners: number of live streams that are open at the same time; 0 for deployments without a live stream
+            (``withLiveStream``).
         connections_per_listener: number of connections whose telemetry events each live stream receives.
         http_requests_per_second: number of API requests per second, including queries.
         audit_events_per_second: number of audit records appended per second.

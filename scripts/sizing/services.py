@@ -242,9 +242,8 @@ def compute_function_sizes(load: Load, hubs: EventHubsSize, background: Backgrou
     at_once = load.request_rate_per_deployment * facts.REQUEST_SECONDS / facts.HTTP_CONCURRENCY
     busy = min(hubs.partitions, ceil(facts.HEADROOM * load.message_rate_per_deployment * facts.MESSAGE_CPU_SECONDS))
     batches = compute_batch_rate(load, hubs)
-    readers = ("ingest", "archive", "live") if load.listeners else ("ingest", "archive")
     return {
-        **{name: _compute_group_size(load, name, busy, batches) for name in readers},
+        **{name: _compute_group_size(load, name, busy, batches) for name in ("ingest", "archive", "live")},
         "http": _compute_group_size(load, "http", ceil(facts.HEADROOM * at_once), load.request_rate_per_deployment),
         # Orchestrations of downloads, whose executions the model does not count.
         "durable": _compute_group_size(load, "durable", 1, 0),
@@ -400,7 +399,8 @@ def compute_archive_size(load: Load, hubs: EventHubsSize, background: Background
 def compute_live_stream_size(load: Load) -> LiveStreamSize:
     """Compute the size of Web PubSub, from the number of listeners and the messages in and out."""
     if not load.listeners:
-        return LiveStreamSize(0.0, 0.0, 0, 0.0)
+        # The templates create the service also for a deployment without a live stream.
+        return LiveStreamSize(0.0, 0.0, facts.WEB_PUBSUB_UNITS[0], 0.0)
     messages_in = load.message_rate_per_deployment
     heard = min(load.connections_per_listener, load.connections_per_deployment) / load.connections_per_deployment
     messages_out = load.listeners_per_deployment * messages_in * heard

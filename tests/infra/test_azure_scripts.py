@@ -167,6 +167,14 @@ def test_unknown_units_stop_a_deployment(fake_tools: Path) -> None:
     assert run_script(fake_tools, "throughput-units", "rg-oi-prod", "westeurope")[0] != 0
 
 
+def test_a_deployment_without_live_stream_configures_no_hub(fake_tools: Path) -> None:
+    """If the deployment names no Web PubSub service, it has no live stream, and the script calls nothing."""
+    given = {"AZURE_RESOURCE_GROUP": "rg-oi-prod", "APP_URL": "http://127.0.0.1:9", "WEB_PUBSUB_AUDIENCE": "id"}
+    (fake_tools / "az.state").touch()
+    code, printed = run_script(fake_tools, "live-stream-hub", WEB_PUBSUB_NAME="", **given)
+    assert (code, "no live stream" in printed) == (0, True), printed
+
+
 ENTRA_ID = """#!/usr/bin/env bash
 echo "$*" >>"$0.calls"
 case "$*" in

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.infra.bicep_model import Deployment, DeploymentError, Resource, evaluate_deployment
+from tests.infra.bicep_model import Deployment, DeploymentError, Resource, deploy_template, evaluate_deployment
 from tests.infra.situations import ENVIRONMENT, SITUATIONS, evaluate_situation
 from tests.infra.templates import BICEP, Templates
 
@@ -178,6 +178,42 @@ def test_a_deployment_keeps_the_chosen_version_of_the_checkpoint_key(size: str, 
     assert list_settings(deployment)["CHECKPOINT_KEY"] == signer
     keys = {str(name).rpartition("/")[2] for name in deployment.list_names(f"{VAULT}/keys")}
     assert keys == {"token-signing", "checkpoint-signing"}
+
+
+def test_a_parameter_adds_and_replaces_settings_of_the_app() -> None:
+    """The parameter appSettings adds settings and replaces those of the templates, in each deployment."""
+    chosen = {"COMPACTION_SCHEDULE": "0 0 * * * *", "DOWNLOAD_HOURS": "12"}
+    deployment = evaluate_deployment(BICEP / "prod.bicepparam", ENVIRONMENT, {"appSettings": chosen})
+    assert list_settings(deployment) == list_settings(evaluate_situation("prod")) | chosen
+
+
+def test_a_deployment_without_live_stream_publishes_nothing() -> None:
+    """Without a live stream the app has no address to publish to, and no output names a hub to configure."""
+    deployment = evaluate_deployment(BICEP / "prod.bicepparam", ENVIRONMENT, {"withLiveStream": False})
+    assert list_settings(deployment)["WEB_PUBSUB_ENDPOINT"] == deployment.outputs["WEB_PUBSUB_NAME"] == ""
+    service = find_only_resource(deployment, "Microsoft.SignalRService/webPubSub")
+    assert service.body["sku"]["capacity"] == 1
+    with_stream = evaluate_situation("prod")
+    assert with_stream.outputs["WEB_PUBSUB_NAME"] == service.name
+    assert list_settings(with_stream)["WEB_PUBSUB_ENDPOINT"] != ""
+
+
+def test_queued_ingestion_replaces_streaming_ingestion() -> None:
+    """If streamingIngestion is false, the script of the database disables streaming ingestion, and it runs again."""
+    path = BICEP / "modules" / "data-explorer.bicep"
+    names = Templates().find_template("data-explorer").required - {"tags", "capacity", "privateSources"}
+    given = dict.fromkeys(names, "x") | {"tags": {}, "capacity": 1, "privateSources": False}
+    given |= {"hotDays": 1, "retentionDays": 1}
+    found = []
+    for streams in (True, False):
+        deployment = deploy_template(path, given | {"streamingIngestion": streams})
+        script = find_only_resource(deployment, "Microsoft.Kusto/clusters/databases/scripts").body["properties"]
+        found.append(
+            (re.findall(r"policy streamingingestion (\w+)", script["scriptContent"]), script["forceUpdateTag"])
+        )
+    (streaming, first_tag), (queued, second_tag) = found
+    assert (streaming, queued) == (["enable"], ["disable"])
+    assert first_tag != second_tag
 
 
 def test_second_region_has_separate_private_dns_zones() -> None:

@@ -42,6 +42,9 @@ param webhookAllowedNetworks string[]
 param simulatorsEnabled bool
 param simulatorSchedule string
 param logLevel string
+
+@description('Settings that are added, or replace those below.')
+param furtherSettings textMap
 param alwaysReady readyInstances[]
 
 param maximumInstances int
@@ -127,7 +130,7 @@ module app 'function-app.bicep' = {
     tags: tags
     identityId: identityId
     deploymentUrl: deploymentUrl
-    settings: union(platformSettings, appSettings)
+    settings: union(platformSettings, appSettings, furtherSettings)
     alwaysReady: alwaysReady
     maximumInstances: maximumInstances
     instanceMemoryMb: instanceMemoryMb

@@ -7,6 +7,9 @@ param tags textMap
 param skuName string
 param capacity int
 param databaseName string
+
+@description('Whether rows are ingested within seconds. Otherwise the table\'s batching time delays them.')
+param streamingIngestion bool
 param hotDays int
 param retentionDays int
 param workspaceId string
@@ -61,7 +64,9 @@ resource database 'Microsoft.Kusto/clusters/databases@2025-02-14' = {
   }
 }
 
-var tableCommands = loadTextContent('../telemetry.kql')
+var telemetryCommands = loadTextContent('../telemetry.kql')
+var queuedCommands = replace(telemetryCommands, 'policy streamingingestion enable', 'policy streamingingestion disable')
+var tableCommands = streamingIngestion ? telemetryCommands : queuedCommands
 // Azure rejects the data connection if this policy does not allow its identity.
 var policyCommand = '.alter-merge database [\'${databaseName}\'] policy managed_identity "[{\'ObjectId\': \'${identityPrincipalId}\', \'AllowedUsages\': \'DataConnection\'}]"'
 

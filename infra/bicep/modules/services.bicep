@@ -38,6 +38,7 @@ param protectStores bool
 param kustoDatabase string
 param kustoSku string
 param kustoCapacity int
+param streamingIngestion bool
 param telemetryHotDays int
 param telemetryRetentionDays int
 param hubPartitions int
@@ -235,6 +236,7 @@ module kusto 'data-explorer.bicep' = if (withKusto) {
     tags: tags
     skuName: kustoSku
     capacity: kustoCapacity
+    streamingIngestion: streamingIngestion
     databaseName: kustoDatabase
     hotDays: telemetryHotDays
     retentionDays: telemetryRetentionDays

@@ -110,6 +110,17 @@ def test_equal_deployments_have_equal_sizes(count: int) -> None:
     )
 
 
+@given(LOADS)
+def test_a_deployment_without_listeners_has_the_services_of_the_templates(load: Load) -> None:
+    """The templates create a unit of Web PubSub and start the function ``live`` also if nobody listens."""
+    sizes = compute_deployment_sizes(replace(load, listeners=0, production=True))
+    assert (sizes.live_stream.units, sizes.live_stream.messages_in_per_second) == (1, 0)
+    assert set(sizes.functions) == set(facts.ALWAYS_READY)
+    gb_seconds = load.instance_memory_mb / 1024 * facts.SECONDS_PER_MONTH * load.deployments
+    ready = calculate_quantities(sizes)["functions_always_ready_gb_second"]
+    assert ready == pytest.approx(sum(facts.ALWAYS_READY.values()) * gb_seconds)
+
+
 def test_the_timer_runs_less_often_without_simulators() -> None:
     """Without simulators, the timer runs every five seconds instead of every second."""
     without, with_simulators = (compute_deployment_sizes(Load(simulators=each, listeners=1)) for each in (False, True))

@@ -9,7 +9,7 @@ from typing import Final
 
 from shared.auth.older_keys import OlderKeyCreators
 from shared.auth.ports import ApiKey, CredentialStore, Directory
-from shared.auth.principals import Principal, build_revoked_credential_error
+from shared.auth.principals import Principal, build_revoked_credential_error, build_unauthenticated_error
 from shared.errors import Kind, WorkspaceError
 
 MAX_TOKENS: Final = 50
@@ -34,19 +34,19 @@ class CredentialLineage:
 
     Args:
         store: storage of API keys and issued tokens.
-        find_grant_parent: function from the id of an OAuth grant to the id of the credential with which a member
-            consented to the grant; empty text for an unknown grant. None if OAuth grants are not supported.
+        find_consent_credential: function from the id of an OAuth grant to the id of the credential with which a member
+            consented to the grant; it returns None for an unknown grant. None if OAuth grants are not supported.
         older_keys: finds the creators of API keys of earlier versions; None if they are not needed.
     """
 
     def __init__(
         self,
         store: CredentialStore,
-        find_grant_parent: Callable[[str], Awaitable[str]] | None = None,
+        find_consent_credential: Callable[[str], Awaitable[str | None]] | None = None,
         older_keys: OlderKeyCreators | None = None,
     ) -> None:
         self._store = store
-        self._find_grant_parent = find_grant_parent
+        self._find_consent_credential = find_consent_credential
         self._older_keys = older_keys
 
     async def find_key_creators(self, caller: Principal) -> frozenset[str]:
@@ -54,7 +54,8 @@ class CredentialLineage:
 
         Raises:
             WorkspaceError: FORBIDDEN ``MAKER_CHECKER_VIOLATION`` if there are too many tokens between the caller's
-                token and the API key; UNAVAILABLE if the store does not respond.
+                token and the API key; UNAUTHENTICATED if the record of one of these tokens is missing; UNAVAILABLE if
+                the store does not respond.
         """
         key = (await self.find_ancestor_credentials(caller)).api_key
         if key is None:
@@ -110,18 +111,25 @@ class CredentialLineage:
         """
         # The cached keys can lack a key that another process has just created.
         keys = (await self._store.load()).keys
-        credential_id = caller.credential_id
+        credential_id, is_of_consent = caller.stored_credential_id, False
         token_ids: list[str] = []
         for _ in range(MAX_TOKENS):
             if not credential_id or credential_id in keys:
                 return Ancestors(tuple(token_ids[1:]), keys.get(credential_id))
             token_ids.append(credential_id)
-            credential_id = await self._find_parent_credential(credential_id)
+            # The record is also needed if the token has expired since the caller was authenticated.
+            token = await self._store.find_token(credential_id)
+            if token is not None:
+                credential_id, is_of_consent = token.parent, False
+            elif (of_consent := await self._find_credential_of_grant(credential_id)) is not None:
+                credential_id, is_of_consent = of_consent, True
+            elif is_of_consent:
+                # The grant outlives the record of this token. It names the API key if the token descends from one.
+                return Ancestors(tuple(token_ids[1:]), None)
+            else:
+                raise build_unauthenticated_error("The record of the credential is missing; request a new token.")
         detail = "The token descends from its API key through too many tokens; request a token with the API key."
         raise WorkspaceError(Kind.FORBIDDEN, "MAKER_CHECKER_VIOLATION", detail)
 
-    async def _find_parent_credential(self, credential_id: str) -> str:
-        token = await self._store.find_token(credential_id)
-        if token is not None:
-            return token.parent
-        return "" if self._find_grant_parent is None else await self._find_grant_parent(credential_id)
+    async def _find_credential_of_grant(self, grant_id: str) -> str | None:
+        return None if self._find_consent_credential is None else await self._find_consent_credential(grant_id)

@@ -141,7 +141,7 @@ class TokenIssuer:
         """
         caller.require_no_connection_binding()
         token = await self._store.find_token(token_id)
-        if token is None:
+        if token is None or token.expires_at < self._runtime.now():
             raise WorkspaceError(Kind.NOT_FOUND, "TOKEN_NOT_FOUND", "No active token has this id.")
         if token.principal != caller.member_id:
             caller.require_right(AccessRight.KEYS_MANAGE)

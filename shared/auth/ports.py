@@ -246,7 +246,11 @@ class CredentialStore(Protocol):
         ...
 
     async def find_token(self, token_id: str) -> IssuedToken | None:
-        """Return the record of an issued token; None if no token has this id or the token has expired."""
+        """Return the record of an issued token; None if no token has this id.
+
+        The record of an expired token is returned until the store deletes it, at the earliest after
+        ``RETENTION_AFTER_EXPIRY``.
+        """
         ...
 
     async def revoke_token(self, token_id: str, at: datetime, event: AccessEvent | None = None) -> AccessEvent | None:

@@ -152,8 +152,8 @@ class AuthorizationService:
 
         Raises:
             WorkspaceError: the same errors as :meth:`build_consent_question`; INVALID naming ``scopes`` if a right was
-                not requested; UNAUTHENTICATED if the member's credential was revoked in the meantime, or
-                ``REAUTHENTICATION_REQUIRED`` if the client requires a newer sign-in.
+                not requested; UNAUTHENTICATED if the member's credential was revoked in the meantime or its
+                record is missing, or ``REAUTHENTICATION_REQUIRED`` if the client requires a newer sign-in.
         """
         question = await self.build_consent_question(caller, parameters, base)
         if isinstance(question, Redirect):

@@ -88,10 +88,10 @@ class GrantEnder:
         for grant in await self._store.list_grants_of_credential(credential_id):
             await self.end(grant.grant_id, EndReason.CREDENTIAL, actor, used_credential)
 
-    async def find_consent_credential(self, grant_id: str) -> str:
-        """Return the id of the API key or token with which a member consented to a grant; empty if it is unknown."""
+    async def find_consent_credential(self, grant_id: str) -> str | None:
+        """Return the id of the API key or token with which a member consented to a grant; None for an unknown grant."""
         stored = await self._store.find_grant(grant_id)
-        return "" if stored is None else stored.grant.api_key_id or stored.grant.token_id
+        return None if stored is None else stored.grant.api_key_id or stored.grant.token_id
 
     async def complete_ends_and_end_orphaned_grants(self) -> None:
         """Complete interrupted ends of grants; end the grants of disabled members and of removed clients."""

@@ -115,8 +115,7 @@ class CosmosCredentialStore:
 
     async def find_token(self, token_id: str) -> IssuedToken | None:
         item = await self._items.read(_TOKEN, _build_token_partition_key(token_id))
-        token = None if item is None else _token_from_item(item)
-        return token if token is not None and token.expires_at >= self._runtime.now() else None
+        return None if item is None else _token_from_item(item)
 
     async def revoke_token(self, token_id: str, at: datetime, event: AccessEvent | None = None) -> AccessEvent | None:
         item = await self._items.read(_TOKEN, _build_token_partition_key(token_id))

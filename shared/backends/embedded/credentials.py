@@ -121,10 +121,9 @@ class SqliteCredentialStore:
             await self._database.write(insert_token)
 
     async def find_token(self, token_id: str) -> IssuedToken | None:
-        sql = "SELECT principal, expires_at, parent FROM issued_tokens WHERE token_id = ? AND expires_at >= ?"
-        arguments = (token_id, format_rfc3339(self._database.runtime.now()))
+        sql = "SELECT principal, expires_at, parent FROM issued_tokens WHERE token_id = ?"
         with _convert_errors():
-            row = await self._database.read(lambda connection: connection.execute(sql, arguments).fetchone())
+            row = await self._database.read(lambda connection: connection.execute(sql, (token_id,)).fetchone())
         return None if row is None else IssuedToken(token_id, row[0], parse_rfc3339(row[1]), row[2])
 
     async def revoke_token(self, token_id: str, at: datetime, event: AccessEvent | None = None) -> AccessEvent | None:

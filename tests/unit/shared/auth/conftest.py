@@ -13,7 +13,7 @@ from shared.auth.authenticator import Authenticator
 from shared.auth.credential_revocation import CredentialRevoker
 from shared.auth.issuer import TokenIssuer
 from shared.auth.key_service import ApiKeys
-from shared.auth.ports import Credentials, Team
+from shared.auth.ports import Credentials, IssuedToken, Team
 from shared.auth.principals import CredentialKind, Principal
 from shared.auth.rights import ROLE_RIGHTS, Role
 from shared.auth.tokens import TokenCodec
@@ -88,12 +88,12 @@ class Workspace:
 
 @pytest.fixture
 async def auth_workspace(tmp_path: Path) -> AsyncIterator[Workspace]:
-    """Return a workspace with four members."""
+    """Return a workspace with four members, and a record of the credential of :func:`build_caller`."""
     database = SqliteDatabase(tmp_path / "workspace.sqlite", SCHEMA)
     members = {member.id: member for member in (ADMIN, EDITOR, VIEWER, SERVICE)}
-    yield Workspace(
-        Team("plant-a", members, audited=True), SqliteCredentialStore(database), FileSigningKey(tmp_path / "key.pem")
-    )
+    store = SqliteCredentialStore(database)
+    await store.add_token(IssuedToken("c", EDITOR.id, now() + timedelta(days=1)))
+    yield Workspace(Team("plant-a", members, audited=True), store, FileSigningKey(tmp_path / "key.pem"))
     await database.close()
 
 

@@ -112,3 +112,30 @@ async def test_too_many_tokens_cannot_hide_a_creator(auth_workspace: Workspace) 
     with pytest.raises(WorkspaceError) as raised:
         await CredentialLineage(auth_workspace.store).find_key_creators(build_caller(EDITOR.id, "t0"))
     assert raised.value.code == "MAKER_CHECKER_VIOLATION"
+
+
+async def test_a_token_that_expired_during_its_request_hides_no_creator(auth_workspace: Workspace) -> None:
+    """The creators of an API key are also found if its token, or a token in between, has expired meanwhile."""
+    given = await auth_workspace.api_keys.create(build_caller(ADMIN.id), "given", principal=EDITOR.id, rights=[])
+    expired_at = now() - timedelta(seconds=1)
+    await auth_workspace.store.add_token(IssuedToken("parent", EDITOR.id, expired_at, given.key.key_id))
+    await auth_workspace.store.add_token(IssuedToken("expired", EDITOR.id, expired_at, "parent"))
+    lineage = CredentialLineage(auth_workspace.store)
+    caller = build_caller(EDITOR.id, "expired")
+    assert await lineage.find_authors_caller_cannot_approve(caller, auth_workspace) == {ADMIN.id}
+
+
+@pytest.mark.parametrize("credential_id", ["missing", "child"])
+async def test_a_token_without_a_record_cannot_approve(auth_workspace: Workspace, credential_id: str) -> None:
+    """If the record of a token or of its parent is missing, its creators are unknown, and the caller is rejected."""
+    await auth_workspace.store.add_token(IssuedToken("child", EDITOR.id, now() + timedelta(hours=1), "missing"))
+    lineage = CredentialLineage(auth_workspace.store)
+    with pytest.raises(WorkspaceError) as raised:
+        await lineage.find_authors_caller_cannot_approve(build_caller(EDITOR.id, credential_id), auth_workspace)
+    assert raised.value.code == "UNAUTHENTICATED"
+
+
+async def test_an_entra_token_has_no_creators(auth_workspace: Workspace) -> None:
+    """An Entra ID token descends from no API key, so it needs no record in the store."""
+    caller = replace(build_caller(EDITOR.id, "entra"), via=CredentialKind.ENTRA)
+    assert await CredentialLineage(auth_workspace.store).find_key_creators(caller) == frozenset()

@@ -5,6 +5,7 @@ from decimal import Decimal
 
 import pytest
 
+from shared.auth.ports import IssuedToken
 from shared.auth.principals import CredentialKind
 from shared.auth.rights import AccessRight, Role
 from shared.errors import MAX_LISTED, Kind
@@ -72,7 +73,13 @@ async def test_revoking_token_of_other_member_requires_right(auth_workspace: Wor
         await catch_error(auth_workspace.issuer.revoke(build_caller(VIEWER.id, Role.VIEWER), token_id))
     ).kind is Kind.FORBIDDEN
     await auth_workspace.issuer.revoke(build_caller(ADMIN.id, Role.ADMIN), token_id)
-    error = await catch_error(auth_workspace.issuer.revoke(build_caller(ADMIN.id, Role.ADMIN), "unknown"))
+
+
+@pytest.mark.parametrize("token_id", ["unknown", "expired"])
+async def test_only_active_tokens_can_be_revoked(auth_workspace: Workspace, token_id: str) -> None:
+    """The revocation of an unknown or expired token is rejected with 404."""
+    await auth_workspace.store.add_token(IssuedToken("expired", VIEWER.id, now() - timedelta(seconds=1)))
+    error = await catch_error(auth_workspace.issuer.revoke(build_caller(ADMIN.id, Role.ADMIN), token_id))
     assert (error.kind, error.code) == (Kind.NOT_FOUND, "TOKEN_NOT_FOUND")
 
 

@@ -111,7 +111,7 @@ async def test_an_outage_while_reading_creators_is_not_cached() -> None:
 async def test_keys_of_an_unknown_creator_stay_unknown(auth_workspace: Workspace) -> None:
     """A key whose creation used a credential of unknown origin has unknown creators and cannot sign."""
     caller = Principal(
-        EDITOR.id, EDITOR.id, "E", ROLE_RIGHTS[Role.EDITOR], CredentialKind.JWT, "t", None, personal=False
+        EDITOR.id, EDITOR.id, "E", ROLE_RIGHTS[Role.EDITOR], CredentialKind.JWT, "c", None, personal=False
     )
     created = await auth_workspace.api_keys.create(caller, "k")
     assert (await auth_workspace.store.load()).keys[created.key.key_id].creators is None

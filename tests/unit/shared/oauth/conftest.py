@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from shared.auth.credential_lineage import CredentialLineage
 from shared.auth.credential_revocation import CredentialRevoker
 from shared.auth.issuer import TokenIssuer
 from shared.auth.key_service import ApiKeys
-from shared.auth.ports import CredentialCutoff, Credentials, Team
+from shared.auth.ports import CredentialCutoff, Credentials, IssuedToken, Team
 from shared.auth.principals import CredentialKind, Principal
 from shared.auth.rights import ROLE_RIGHTS, Role
 from shared.auth.tokens import TokenCodec
@@ -173,9 +174,11 @@ async def check_invalid_grant(awaitable: object) -> None:
 
 @pytest.fixture
 async def oauth_server(tmp_path: Path) -> AsyncIterator[Server]:
-    """Return the services with empty stores."""
+    """Return the services; the only stored credential is the token of :meth:`Server.build_caller`."""
     time = VirtualTime(now())
     schema = credential_tables.SCHEMA + grant_tables.SCHEMA
     database = SqliteDatabase(tmp_path / "workspace.sqlite", schema, runtime=time.runtime)
-    yield Server(database, FileSigningKey(tmp_path / "key.pem"), time)
+    server = Server(database, FileSigningKey(tmp_path / "key.pem"), time)
+    await server.credential_store.add_token(IssuedToken("jti", MEMBER, time.now + timedelta(days=365)))
+    yield server
     await database.close()

@@ -1,6 +1,7 @@
 """Tests of authorization requests and of the consent of members."""
 
 from dataclasses import replace
+from decimal import Decimal
 
 import pytest
 
@@ -130,3 +131,24 @@ async def test_a_credential_that_was_revoked_meanwhile_cannot_consent(oauth_serv
         await oauth_server.consent_as_member(issued.key.key_id)
     assert caught.value.kind is Kind.UNAUTHENTICATED
     assert [event["ActionType"] for event in oauth_server.trail] == ["ApiKey.Created"]
+
+
+async def test_a_consent_names_the_key_of_a_token_that_expired_meanwhile(oauth_server: Server) -> None:
+    """The grant ends with the API key of the consent, also if the token expired while the consent was processed."""
+    issued = await oauth_server.api_keys.issue_without_rights_check(
+        "admin@x", MEMBER, "k", expires_in_days=1, creators=("admin@x",)
+    )
+    caller = oauth_server.build_caller(issued.key.key_id)
+    token = await oauth_server.issuer.issue_token(caller, Decimal(1), None)
+    oauth_server.time.advance(61)
+    parameters = await oauth_server.consent_as_member(token.token_id)
+    stored = await oauth_server.grants.require_grant_by_code(CLIENT.client_id, parameters)
+    assert (stored.grant.api_key_id, stored.grant.credential_ends_at) == (issued.key.key_id, issued.key.expires_at)
+
+
+async def test_a_token_without_a_record_cannot_consent(oauth_server: Server) -> None:
+    """If the record of the token is missing, its API key is unknown, and no grant is stored."""
+    with pytest.raises(WorkspaceError) as caught:
+        await oauth_server.consent_as_member("missing")
+    assert caught.value.kind is Kind.UNAUTHENTICATED
+    assert oauth_server.trail == []

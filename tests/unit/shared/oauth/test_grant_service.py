@@ -1,12 +1,14 @@
 """Tests of the lifetimes of authorization codes and refresh tokens, and of the events that end grants."""
 
+from dataclasses import replace
+
 import jwt
 import pytest
 
 from shared.auth.ports import CredentialCutoff
 from shared.auth.rights import Role
 from shared.errors import WorkspaceError
-from tests.unit.shared.oauth.conftest import MEMBER, Server, check_invalid_grant
+from tests.unit.shared.oauth.conftest import CLIENT, MEMBER, Server, check_invalid_grant
 
 DAY = 86_400
 
@@ -139,3 +141,15 @@ async def test_the_creators_of_the_consenting_key_are_found(oauth_server: Server
     access, _ = await oauth_server.redeem(await oauth_server.consent_as_member(issued.key.key_id))
     caller = await oauth_server.authenticate(access)
     assert await oauth_server.lineage.find_key_creators(caller) == {"admin@x"}
+
+
+async def test_a_grant_outlives_the_record_of_the_consenting_token(oauth_server: Server) -> None:
+    """A client's token without an API key has no creators, also after the record of the member's token was deleted."""
+    token = await oauth_server.issuer.issue_token(oauth_server.build_caller(""), None, None)
+    _, refresh = await oauth_server.redeem(await oauth_server.consent_as_member(token.token_id))
+    oauth_server.time.advance(DAY)
+    await oauth_server.refresh(refresh)
+    assert await oauth_server.credential_store.find_token(token.token_id) is None
+    [grant] = await oauth_server.store.list_active_grants()
+    caller = replace(oauth_server.build_caller(grant.grant_id), client_id=CLIENT.client_id)
+    assert await oauth_server.lineage.find_key_creators(caller) == frozenset()

@@ -1,8 +1,8 @@
 """Revocation of API keys and tokens; each revocation has an audit event.
 
 A revocation and its pending event are stored in one write. Then the event is appended to the audit chain, the consents
-to OAuth clients that were given with the credential are ended, and the pending event is deleted. If a step fails or the
-process stops, a background job completes the steps.
+to OAuth clients that were given with the credential are ended, and the pending event is deleted. If the event cannot be
+appended, the consents end nevertheless. If a step fails or the process stops, a background job completes the steps.
 """
 
 from collections.abc import Awaitable, Callable
@@ -116,8 +116,11 @@ class CredentialRevoker:
             before={"principal": principal},
             after={"madeWith": caller.describe_credential(), "revokedAt": format_rfc3339(at)},
         )
-        await self._end_grants(event)
         is_audited = await self._audit.is_audited(action)
+        if not is_audited:
+            # No event is pending, so no job would end the consents after an interrupted revocation, and a caller who
+            # revoked its own credential could not repeat the request.
+            await self._end_grants(event)
         pending = await store(credential_id, at, event if is_audited else None)
         self._credentials.invalidate()
         await self._finish(pending or event, is_audited=is_audited)
@@ -132,12 +135,20 @@ class CredentialRevoker:
     async def _finish(self, event: AccessEvent, *, is_audited: bool) -> None:
         """Append the pending event, end the grants of the revoked credential, and delete the pending event."""
         if is_audited:
-            await self._audit.append(event)
-        # Again, because a consent may have been stored before the credential was revoked, but after the first search.
-        # The event is recorded before this search, which can fail.
+            await self._append_event(event)
+        # After the revocation, so that this finds each consent that was stored before it. The event is recorded before
+        # this search, which can fail.
         await self._end_grants(event)
         if is_audited:
             await self._delete_pending_event(event)
+
+    async def _append_event(self, event: AccessEvent) -> None:
+        """Append the event of a revocation; if this fails, end the grants before the error is raised."""
+        try:
+            await self._audit.append(event)
+        except Exception:
+            await self._end_grants(event)
+            raise
 
     async def _delete_pending_event(self, event: AccessEvent) -> None:
         try:

@@ -68,25 +68,30 @@ class GrantEnder:
             used_credential: credential with which the actor sent the request, for the audit event; None if the client
                 or the service ends the grant.
         """
-        while (stored := await self._store.find_grant(grant_id)) is not None:
-            if stored.grant.end is not None:
-                await self._complete_grant_end(stored)
-                return
-            end = GrantEnd(self._runtime.now(), reason, actor, used_credential)
-            await self._store.replace_grant(stored, replace(stored.grant, end=end))
+        end = GrantEnd(self._runtime.now(), reason, actor, used_credential)
+        ended = await self._store_end_and_revoke_tokens(grant_id, end)
+        if ended is not None:
+            await self._record_end(ended)
 
     async def end_grants_of_credential(
         self, credential_id: str, actor: str, used_credential: Mapping[str, Any] | None
     ) -> None:
         """End all grants whose consent was given with a token or API key that is being revoked.
 
+        The first event is appended after all grants have ended and all their tokens are revoked, because the audit
+        chain can be unavailable.
+
         Args:
             credential_id: id of the token or API key that is being revoked.
             actor: id of the member who revokes it, for the audit events.
             used_credential: credential with which that member sent the request, for the audit events.
         """
-        for grant in await self._store.list_grants_of_credential(credential_id):
-            await self.end(grant.grant_id, EndReason.CREDENTIAL, actor, used_credential)
+        end = GrantEnd(self._runtime.now(), EndReason.CREDENTIAL, actor, used_credential)
+        grants = await self._store.list_grants_of_credential(credential_id)
+        ended = [await self._store_end_and_revoke_tokens(grant.grant_id, end) for grant in grants]
+        for stored in ended:
+            if stored is not None:
+                await self._record_end(stored)
 
     async def find_consent_credential(self, grant_id: str) -> str | None:
         """Return the id of the API key or token with which a member consented to a grant; None for an unknown grant."""
@@ -96,7 +101,8 @@ class GrantEnder:
     async def complete_ends_and_end_orphaned_grants(self) -> None:
         """Complete interrupted ends of grants; end the grants of disabled members and of removed clients."""
         for stored in await self._store.list_grants_with_unrecorded_end():
-            await self._complete_grant_end(stored)
+            await self._revoke_tokens(stored)
+            await self._record_end(stored)
         for grant in await self._store.list_active_grants():
             await self.end_if_orphaned(grant)
 
@@ -114,12 +120,31 @@ class GrantEnder:
         await self.end(grant.grant_id, reason, grant.member_id)
         return True
 
-    async def _complete_grant_end(self, stored: StoredGrant) -> None:
+    async def _store_end_and_revoke_tokens(self, grant_id: str, end: GrantEnd) -> StoredGrant | None:
+        """Store the end of a grant, unless it has ended, and revoke its tokens; return the ended grant.
+
+        Return None if the grant does not exist.
+        """
+        while (stored := await self._store.find_grant(grant_id)) is not None:
+            if stored.grant.end is not None:
+                await self._revoke_tokens(stored)
+                return stored
+            await self._store.replace_grant(stored, replace(stored.grant, end=end))
+        return None
+
+    async def _revoke_tokens(self, stored: StoredGrant) -> None:
+        """Revoke the access tokens of an ended grant, unless this is complete because the event is recorded."""
         grant, end = stored.grant, stored.grant.end
         if end is None or end.is_recorded:
             return
         await self._credential_store.revoke_token(grant.grant_id, end.at)
         self._credentials.invalidate()
+
+    async def _record_end(self, stored: StoredGrant) -> None:
+        """Append the audit event of an ended grant, unless it is recorded."""
+        grant, end = stored.grant, stored.grant.end
+        if end is None or end.is_recorded:
+            return
         await self._audit.record_event(
             end.actor,
             "Grant.Ended",

@@ -71,6 +71,7 @@ class Server:
     time: VirtualTime
     trail: list[dict[str, Any]] = field(default_factory=list)
     failures: int = 0
+    audited: bool = True
     enabled: bool = True
     cutoffs: dict[str, CredentialCutoff] = field(default_factory=dict)
     role: Role = Role.EDITOR
@@ -109,7 +110,7 @@ class Server:
     async def get_team(self) -> Team:
         """Return the team: one member."""
         member = {"id": MEMBER, "name": "Editor", "role": self.role, "enabled": self.enabled}
-        return Team("plant-a", {MEMBER: Member.model_validate(member)}, audited=True, cutoffs=self.cutoffs)
+        return Team("plant-a", {MEMBER: Member.model_validate(member)}, audited=self.audited, cutoffs=self.cutoffs)
 
     async def append(
         self, target: Target, user_id: str, event: Mapping[str, Any], *, append_id: str, scope_key: str = ""

@@ -1,5 +1,6 @@
 """Access rights, and the roles, which are named sets of access rights."""
 
+from collections.abc import Iterable
 from enum import StrEnum
 
 
@@ -68,3 +69,11 @@ ROLE_RIGHTS: dict[Role, frozenset[AccessRight]] = {
     Role.EDITOR: _EDITOR,
     Role.ADMIN: frozenset(AccessRight),
 }
+
+
+def select_known_rights(names: Iterable[str]) -> frozenset[AccessRight]:
+    """Convert the stored names of access rights, and leave out names that this version does not know.
+
+    A newer version of the service possibly stored them, and its credentials must not make those of others unreadable.
+    """
+    return frozenset(AccessRight(name) for name in names if name in AccessRight)

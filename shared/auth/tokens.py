@@ -12,7 +12,7 @@ import jwt
 from shared.auth import jose
 from shared.auth.ports import MAX_MINUTES, SigningKey
 from shared.auth.principals import build_unauthenticated_error
-from shared.auth.rights import AccessRight
+from shared.auth.rights import AccessRight, select_known_rights
 from shared.auth.sign_ins import NO_SIGN_IN, SignIn, sign_in_from_claims
 from shared.auth.telemetry_binding import TelemetryBinding, binding_from_claims
 from shared.errors import WorkspaceError
@@ -186,7 +186,6 @@ def _encode_json_segment(value: Mapping[str, Any]) -> str:
 
 
 def _parse_claims(payload: Mapping[str, Any], key_id: str) -> Claims:
-    known = set(AccessRight)
     if int(payload["exp"]) - int(payload["iat"]) > MAX_MINUTES * 60:
         raise ValueError("the token is valid for longer than any token of the service")
     return Claims(
@@ -194,7 +193,7 @@ def _parse_claims(payload: Mapping[str, Any], key_id: str) -> Claims:
         subject=payload.get("sub"),
         username=str(payload["Username"]),
         workspace=str(payload["WorkspaceLookup"]),
-        rights=frozenset(AccessRight(right) for right in payload["AccessRights"] if right in known),
+        rights=select_known_rights(payload["AccessRights"]),
         expires_at=datetime.fromtimestamp(0, UTC) + timedelta(seconds=int(payload["exp"])),
         binding=binding_from_claims(payload),
         client_id=str(payload.get(CLIENT_ID, "")),

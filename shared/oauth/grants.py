@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any, Final, Protocol
 
-from shared.auth.rights import AccessRight
+from shared.auth.rights import AccessRight, select_known_rights
 from shared.auth.sign_ins import NO_SIGN_IN, SignIn, parse_epoch_seconds, to_epoch_seconds
 from shared.timestamps import format_rfc3339, parse_rfc3339
 
@@ -234,13 +234,13 @@ def _grant_end_to_json(end: GrantEnd) -> dict[str, Any]:
 
 def grant_from_json(stored: Mapping[str, Any]) -> Grant:
     """Parse a grant from its stored JSON form; access rights that this version does not know are left out."""
-    known, refresh = frozenset(map(str, AccessRight)), stored["refresh"]
+    refresh = stored["refresh"]
     return Grant(
         grant_id=stored["grantId"],
         member_id=stored["memberId"],
         client_id=stored["clientId"],
         client_name=stored["clientName"],
-        rights=frozenset(AccessRight(right) for right in stored["rights"] if right in known),
+        rights=select_known_rights(stored["rights"]),
         created_at=parse_rfc3339(stored["createdAt"]),
         code=CodeProof(
             stored["code"]["digest"],

@@ -88,6 +88,22 @@ async def test_a_new_key_is_loaded_with_all_attributes(open_store: Opener) -> No
     assert loaded.version == await open_store().read_version() > before + 1
 
 
+async def test_a_right_of_a_newer_version_is_left_out(store: CredentialStore) -> None:
+    """A key with an access right that this version does not know is loaded without it, and hides no other key."""
+    names: list[str] = ["Workspace.Future.Right", AccessRight.CATALOG_READ]
+    newer = replace(KEY, key_id="BBBBBBBB", rights=frozenset(names))  # type: ignore[arg-type]  # as a newer version
+    only_newer = replace(KEY, key_id="CCCCCCCC", rights=frozenset(names[:1]))  # type: ignore[arg-type]  # as above
+    for key in (KEY, newer, only_newer):
+        await store.add_key(key)
+    known = replace(newer, rights=frozenset({AccessRight.CATALOG_READ}))
+    assert (await store.load()).keys == {
+        KEY.key_id: KEY,
+        newer.key_id: known,
+        only_newer.key_id: replace(only_newer, rights=frozenset()),
+    }
+    assert await store.add_key(newer) == known
+
+
 @pytest.mark.parametrize("shift", [-HOUR, HOUR])
 async def test_storing_an_api_key_again_changes_nothing(store: CredentialStore, shift: timedelta) -> None:
     """Storing a key again with the same id and secret succeeds and changes nothing."""

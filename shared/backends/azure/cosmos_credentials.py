@@ -26,7 +26,7 @@ from typing import Any, Final
 from shared.auth.access_events import AccessEvent, parse_stored_event
 from shared.auth.ports import RETENTION_AFTER_EXPIRY, ApiKey, Credentials, IssuedToken
 from shared.auth.principals import build_revoked_credential_error
-from shared.auth.rights import AccessRight
+from shared.auth.rights import select_known_rights
 from shared.auth.telemetry_binding import binding_from_json
 from shared.backends.azure.cosmos_account import CosmosAccount
 from shared.backends.azure.cosmos_containers import CREDENTIALS
@@ -251,7 +251,7 @@ def _key_from_item(item: Item) -> ApiKey:
         digest=base64.b64decode(item["digest"]),
         principal=item["principal"],
         name=item["name"],
-        rights=None if item["rights"] is None else frozenset(map(AccessRight, item["rights"])),
+        rights=None if item["rights"] is None else select_known_rights(item["rights"]),
         created_at=parse_rfc3339(item["createdAt"]),
         expires_at=parse_time("expiresAt"),
         last_used_at=parse_time("lastUsedAt"),

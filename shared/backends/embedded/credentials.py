@@ -17,7 +17,7 @@ from typing import Any
 from shared.auth.access_events import AccessEvent, parse_stored_event
 from shared.auth.ports import RETENTION_AFTER_EXPIRY, ApiKey, Credentials, IssuedToken
 from shared.auth.principals import build_revoked_credential_error
-from shared.auth.rights import AccessRight
+from shared.auth.rights import select_known_rights
 from shared.auth.telemetry_binding import binding_from_json
 from shared.backends.embedded.sqlite import SqliteDatabase, convert_sqlite_errors
 from shared.timestamps import format_rfc3339, parse_rfc3339
@@ -230,7 +230,7 @@ def _load_credentials(since: datetime, connection: sqlite3.Connection) -> Creden
 def _key_from_row(row: tuple[Any, ...], creators: Sequence[str] | None, binding: Mapping[str, Any] | None) -> ApiKey:
     key_id, salt, digest, principal, name, rights, *instants = row
     created_at, expires_at, last_used_at, revoked_at = (text and parse_rfc3339(text) for text in instants)
-    parsed_rights = None if rights is None else frozenset(AccessRight(right) for right in json.loads(rights))
+    parsed_rights = None if rights is None else select_known_rights(json.loads(rights))
     times = (created_at, expires_at, last_used_at, revoked_at)
     return ApiKey(
         *(key_id, salt, digest, principal, name, parsed_rights),

@@ -2,7 +2,7 @@
 
 import base64
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from functools import wraps
@@ -76,24 +76,38 @@ def make_idempotent[Q, B](
 
     @wraps(handler)
     async def run_once(call: Call[Q, B]) -> Reply:
-        if HEADER not in call.request.headers:
-            return await handler(call)
-
-        async def call_handler(append_id: str) -> bytes:
-            return _encode_reply(await handler(replace(call, append_id=append_id)))
-
-        return _decode_reply(await run_once_per_key(call, call_handler))
+        return await call_once_per_key(call, handler)
 
     return run_once
 
 
-async def run_once_per_key(call: Call[Any, Any], handle_request: Callable[[str], Awaitable[bytes]]) -> bytes:
+async def call_once_per_key[Q, B](
+    call: Call[Q, B], handler: Callable[[Call[Q, B]], Awaitable[Reply]], caller_details: Sequence[str] = ()
+) -> Reply:
+    """Call a handler as :func:`make_idempotent` does; ``caller_details`` as for :func:`run_once_per_key`.
+
+    Raises:
+        WorkspaceError: the same errors as :func:`run_once_per_key`.
+    """
+    if HEADER not in call.request.headers:
+        return await handler(call)
+
+    async def call_handler(append_id: str) -> bytes:
+        return _encode_reply(await handler(replace(call, append_id=append_id)))
+
+    return _decode_reply(await run_once_per_key(call, call_handler, caller_details))
+
+
+async def run_once_per_key(
+    call: Call[Any, Any], handle_request: Callable[[str], Awaitable[bytes]], caller_details: Sequence[str] = ()
+) -> bytes:
     """Handle a request and return the result; for 24 hours, a retry with the same Idempotency-Key gets the same result.
 
     Args:
         call: validated request.
         handle_request: does the work and returns its encoded result. Its argument is the append id, which prevents a
             second append of the same audit record; the argument is empty if the request has no Idempotency-Key.
+        caller_details: texts about the caller that must be equal in a retry, in addition to the member and its rights.
 
     Raises:
         WorkspaceError: the same errors as :meth:`shared.idempotency.replies.IdempotentReplies.run_once`.
@@ -103,7 +117,8 @@ async def run_once_per_key(call: Call[Any, Any], handle_request: Callable[[str],
         return await handle_request("")
     member = call.principal.member_id
     # The rights are part of the caller's id: a token with fewer rights must not get the reply to a token with more.
-    request = b"\n".join((_serialise_request_for_retry_check(call), ",".join(sorted(call.principal.rights)).encode()))
+    caller = map(str.encode, (",".join(sorted(call.principal.rights)), *caller_details))
+    request = b"\n".join((_serialise_request_for_retry_check(call), *caller))
     return await services().idempotency.replies.run_once(member, call.request.method, key, request, handle_request)
 
 

@@ -21,7 +21,7 @@ from pydantic import (
     model_validator,
 )
 
-from functions.idempotency import derive_secret_seed, make_idempotent
+from functions.idempotency import call_once_per_key, derive_secret_seed
 from functions.reply_docs.tokens import (
     CREATED_DOCS,
     IDENTITY_DOCS,
@@ -190,12 +190,27 @@ async def _check_connections_exist(call: Call[Any, NewKeyBody], faults: Validati
     rejects=frozenset(CredentialRestriction),
     docs=CREATED_DOCS,
 )
-@make_idempotent
 async def create_key(call: Call[Any, NewKeyBody]) -> Reply:
     """Create an API key.
 
     This reply is the only one that contains the secret.
     """
+    # Before the search for a stored reply, because that reply contains the secret of a key without these restrictions.
+    call.principal.require_not_delegated()
+    call.principal.require_no_connection_binding()
+    return await call_once_per_key(call, _create_key, await _describe_origin(call.principal))
+
+
+async def _describe_origin(caller: Principal) -> list[str]:
+    """Return texts about the persons who may know the caller's credential; empty if this is the caller only.
+
+    A retry must not give a key to other persons than those who are stored as the key's creators.
+    """
+    creators = sorted(await services().access.lineage.find_key_creators(caller))
+    return creators if caller.personal else ["not personal", *creators]
+
+
+async def _create_key(call: Call[Any, NewKeyBody]) -> Reply:
     body, seed = call.body, await derive_secret_seed(call)
     # A key made for oneself can sign, so a refused sign-in counts as an attempt to sign.
     async with services().signatures.signing.count_refusals_in_block(call.principal, {Kind.UNAUTHENTICATED}):

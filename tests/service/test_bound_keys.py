@@ -49,6 +49,16 @@ def test_repeated_rights_of_a_key_are_stored_once(service: Service) -> None:
     assert create_key(service, rights=[WRITE, WRITE])["accessRights"] == [WRITE]
 
 
+def test_a_bound_credential_gets_no_stored_reply_with_a_key(service: Service) -> None:
+    """A bound token that repeats the creation of an unbound key is rejected instead of getting the stored reply."""
+    headers = {"Idempotency-Key": "unbound-key-1"}
+    member = service.create_client("editor@t", WRITE)
+    assert member.post("/workspace/api/keys", json={"name": "unbound"}, headers=headers).status_code == 201
+    client = sign_in(service, create_key(service, connections=["press"])["apiKey"])
+    reply = client.post("/workspace/api/keys", json={"name": "unbound"}, headers=headers)
+    check_problem(reply, 403, "CREDENTIAL_BOUND")
+
+
 def test_a_bound_credential_can_only_send_telemetry(service: Service) -> None:
     """A bound token cannot read data or manage credentials, and each token that is issued with it is bound, too."""
     key = create_key(service, connections=["press"])

@@ -66,6 +66,35 @@ def test_a_retry_with_other_access_rights_is_a_new_request(service: Service) -> 
     assert again.json() == first.json()
 
 
+def create_client_with_given_key(service: Service, creator: httpx.Client, member: str, *rights: str) -> httpx.Client:
+    """Return a client with a token of an API key that another person creates for a member."""
+    given = creator.post(KEYS, json={"name": "given", "principal": member, "rights": rights})
+    assert given.status_code == 201, given.text
+    token = service.create_anonymous_client(given.json()["apiKey"]).get(f"{KEYS}/jwt").json()["Token"]
+    return service.create_anonymous_client(token)
+
+
+def test_a_retry_with_the_key_of_another_person_is_a_new_request(own_module_service: Service) -> None:
+    """Only tokens of keys that the same persons made get the stored reply with a new key."""
+    service, right, manage = own_module_service, "Workspace.Catalog.Read", "Workspace.Keys.Manage"
+    admin = service.create_client("admin@t")
+    manager = {"name": "Manager", "role": "Viewer", "rights": [manage]}
+    assert admin.put("/oi-api/team/manager@t", json=manager).status_code == 201
+    given_manager = create_client_with_given_key(service, admin, "manager@t", right, manage)
+    clients = [
+        service.create_client("viewer@t", right),
+        create_client_with_given_key(service, admin, "viewer@t", right),
+        create_client_with_given_key(service, given_manager, "viewer@t", right),
+    ]
+    for number, first in enumerate(clients):
+        header = build_key_header(f"new-key-origin-{number}")
+        replies = [client.post(KEYS, json={"name": "own"}, headers=header) for client in (first, *clients)]
+        assert replies[0].status_code == 201, replies[0].text
+        assert replies[number + 1].json() == replies[0].json()
+        for other in (*replies[1 : number + 1], *replies[number + 2 :]):
+            check_problem(other, 422, "IDEMPOTENCY_KEY_REUSED")
+
+
 def test_concurrent_retries_create_one_api_key(service: Service) -> None:
     """Concurrent requests with one Idempotency-Key create one API key, and each reply contains this API key."""
     editor, admin = service.create_client("editor@t"), service.create_client("admin@t")

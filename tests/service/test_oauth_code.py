@@ -338,6 +338,16 @@ def test_delegated_tokens_cannot_create_credentials(client: OAuthClient) -> None
         assert listed["/oauth2/authorize"].keys() == {"get"}
 
 
+def test_delegated_tokens_get_no_stored_reply_with_a_key(client: OAuthClient) -> None:
+    """A token of the authorization code flow that repeats the creation of a key does not get the stored reply."""
+    member = client.service.create_client(client.member, SCOPE.replace(" ", ","))
+    headers = {"Idempotency-Key": "delegated-key-1"}
+    assert member.post("/workspace/api/keys", json={"name": "own"}, headers=headers).status_code == 201
+    caller = client.service.create_anonymous_client(bearer=client.sign_in()["access_token"])
+    reply = caller.post("/workspace/api/keys", json={"name": "own"}, headers=headers)
+    check_problem(reply, 403, "DELEGATED_TOKEN")
+
+
 def test_a_client_can_revoke_only_its_own_tokens(client: OAuthClient) -> None:
     """If a client revokes its refresh token, its grant ends; it cannot revoke the token of another client."""
     body = client.sign_in()

@@ -1,124 +1,17 @@
 """Reader of uploaded CSV files (RFC 4180), which returns their rows as messages step by step."""
 
-import csv
-import io
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import islice
-from typing import Final, NamedTuple
+from typing import Final
 
 import pyarrow as pa
 
 from shared.imports.bulk_csv import MAX_COLUMNS, BulkConverter, is_plain_csv, open_conversion_engine
+from shared.imports.csv_records import CsvRecords, remove_quoted_cells
 from shared.imports.row_mapping import FileRejectedError, RowMapper, check_mapped_columns
 from shared.imports.step_rows import RangeSource, RowCollector, StepRows
 from shared.imports.text_encoding import TextEncoding, detect_encoding
-
-MAX_RECORD_BYTES: Final = 512 * 1024
-"""Number of bytes in which a quote must be closed; otherwise only the line with the quote counts as invalid."""
-
-
-class CsvRecord(NamedTuple):
-    """Record (row) of a CSV file, or the reason why it is invalid.
-
-    Attributes:
-        cells: texts of the cells; None if the record is invalid.
-        fault: the rule that an invalid record breaks, a sentence for the caller.
-        text: original text of the record.
-    """
-
-    cells: list[str] | None
-    fault: str
-    text: str
-
-
-def find_last_record_end(text: bytes) -> int:
-    """Return the offset after the last complete record of a CSV text; 0 if the text has no line break.
-
-    A record ends at a line break outside quotes. A quote that is open since the first line, or for more than
-    ``MAX_RECORD_BYTES``, counts as an error: the result is then the offset after the last line break.
-    """
-    end = text.rfind(b"\n") + 1
-    quotes = text.count(b'"', 0, end)
-    cut = end
-    while quotes % 2 and cut:
-        before = text.rfind(b"\n", 0, cut - 1) + 1
-        quotes -= text.count(b'"', before, cut)
-        cut = before
-    # A quote that stays open for long is a wrong line, not a long cell.
-    return cut if cut and end - cut <= MAX_RECORD_BYTES else end
-
-
-def iterate_records(text: bytes, delimiter: str) -> Iterator[CsvRecord]:
-    """Yield the records of a CSV text without empty lines. An invalid line does not affect the next lines."""
-    lines = text.split(b"\n")
-    if lines and not lines[-1]:
-        lines.pop()
-    index = 0
-    while index < len(lines):
-        line = lines[index]
-        if b'"' not in line:
-            index += 1
-            if line.strip(b"\r"):
-                yield _parse_unquoted_line(line, delimiter)
-            continue
-        count = _count_lines_of_record(lines, index, delimiter)
-        record = b"\n".join(lines[index : index + max(count, 1)])
-        index += max(count, 1)
-        if count:
-            yield from _iterate_records_in_quoted_text(record, delimiter)
-        else:
-            yield CsvRecord(None, "The row has a quote that is not closed.", record.decode(errors="replace"))
-
-
-def _parse_unquoted_line(line: bytes, delimiter: str) -> CsvRecord:
-    try:
-        text = line.decode().rstrip("\r")
-    except UnicodeDecodeError:
-        return CsvRecord(None, "The row is not UTF-8 text.", line.decode(errors="replace"))
-    return CsvRecord(text.split(delimiter), "", text)
-
-
-def _count_lines_of_record(lines: list[bytes], start: int, delimiter: str) -> int:
-    """Count the lines of the CSV record that starts at a line; 0 if a quote is not closed."""
-    if _is_complete_record(lines[start], delimiter):
-        return 1
-    quotes = size = 0
-    for index in range(start, len(lines)):
-        quotes += lines[index].count(b'"')
-        size += len(lines[index]) + 1
-        if quotes % 2 == 0:
-            return index - start + 1
-        if size > MAX_RECORD_BYTES:
-            return 0
-    return 0
-
-
-def _is_complete_record(line: bytes, delimiter: str) -> bool:
-    """Return whether a line with quotes is a complete record; quotes inside unquoted cells are ordinary characters."""
-    if line.count(b'"') % 2 == 0:
-        return True
-    try:
-        list(csv.reader([line.decode(errors="replace")], delimiter=delimiter, strict=True))
-    except csv.Error:
-        return False
-    return True
-
-
-def _iterate_records_in_quoted_text(record: bytes, delimiter: str) -> Iterator[CsvRecord]:
-    try:
-        text = record.decode().rstrip("\r")
-    except UnicodeDecodeError:
-        yield CsvRecord(None, "The row is not UTF-8 text.", record.decode(errors="replace"))
-        return
-    try:
-        # A quote inside an unquoted cell has no meaning, so that the text may have several rows.
-        for cells in csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True):
-            if cells:
-                yield CsvRecord(cells, "", text)
-    except csv.Error as error:
-        yield CsvRecord(None, f"The row is not CSV: {error}.", text)
-
 
 HEAD_BYTES: Final = 2 * 1024 * 1024
 """Number of bytes that are read from the start of a file, for its header and for a preview."""
@@ -126,8 +19,8 @@ STEP_BYTES: Final = 1024 * 1024
 """Bytes of the file per step if rows are converted one by one; the rows take about 20 times as much memory."""
 BULK_STEP_BYTES: Final = 8 * 1024 * 1024
 """Bytes of the file per step if rows are converted in bulk."""
-_QUOTED_TEXT: Final = re.compile(rb'"[^"]*"')
 _LONE_CARRIAGE_RETURN: Final = re.compile(rb"\r(?![\r\n]|\Z)")
+_EMPTY_LINE: Final = re.compile(rb"\r*\n")
 _DELIMITERS: Final = {",": "a comma", ";": "a semicolon", "\t": "a tab", "|": "|"}
 
 
@@ -149,7 +42,8 @@ class CsvReader:
         self._bulk: BulkConverter | None = None
         head = source.read(0, HEAD_BYTES)
         self._encoding: TextEncoding = detect_encoding(head)
-        header_size = self._read_columns_and_header_size(self._encoding.to_utf8(head[self._encoding.start :]))
+        text = self._encoding.to_utf8(head[self._encoding.start :])
+        header_size = self._read_columns_and_header_size(text, is_whole_file=len(head) >= source.size)
         self._first = self._encoding.start + header_size
 
     @property
@@ -173,13 +67,16 @@ class CsvReader:
         raw = self._source.read(start, STEP_BYTES if max_rows is None else HEAD_BYTES)
         is_last = start + len(raw) >= self._source.size
         text = self._encoding.to_utf8(raw)
-        end = len(text) if is_last else find_last_record_end(text)
-        if not end:
+        records = CsvRecords(text, self._delimiter, width=len(self._columns), is_last=is_last)
+        collector = self._convert_records(records, first_row, max_rows)
+        end = records.end
+        if not end and not is_last:
             detail = f"Row {first_row} has more than {len(raw)} bytes. Each row must end with a line break."
             raise FileRejectedError(detail)
         # At the end of the file, an incomplete character is skipped.
         used = len(raw) if end == len(text) and is_last else self._encoding.count_file_bytes(text[:end])
-        return self._convert_text_row_by_row(text[:end], start + used, first_row, max_rows)
+        rows = collector.number - first_row + 1
+        return StepRows(start + used, rows, collector.build_table(), collector.rejected)
 
     def _read_step_in_bulk(self, start: int, first_row: int) -> StepRows | None:
         """Convert a step in bulk; return None if its rows must be converted one by one."""
@@ -213,9 +110,9 @@ class CsvReader:
         except ValueError as error:
             collector.reject(str(error), record)
 
-    def _convert_text_row_by_row(self, text: bytes, position: int, first_row: int, max_rows: int | None) -> StepRows:
+    def _convert_records(self, records: CsvRecords, first_row: int, max_rows: int | None) -> RowCollector:
         collector = RowCollector(first_row - 1)
-        for cells, fault, record in islice(iterate_records(text, self._delimiter), max_rows):
+        for cells, fault, record in islice(records, max_rows):
             collector.number += 1
             if cells is not None and len(cells) != len(self._columns):
                 fault = f"The row has {len(cells)} cells; the header has {len(self._columns)}."  # noqa: PLW2901
@@ -223,29 +120,26 @@ class CsvReader:
                 collector.reject(fault, record)
                 continue
             self._convert_row(cells, record, collector)
-        rows = collector.number - first_row + 1
-        return StepRows(position, rows, collector.build_table(), collector.rejected)
+        return collector
 
-    def _read_columns_and_header_size(self, head: bytes) -> int:
+    def _read_columns_and_header_size(self, head: bytes, *, is_whole_file: bool) -> int:
         """Read the column names from the start of the file; return the size of the header in bytes."""
-        end = head.find(b"\n") + 1
-        while end and head.count(b'"', 0, end) % 2:
-            end = head.find(b"\n", end) + 1
-        if _LONE_CARRIAGE_RETURN.search(_QUOTED_TEXT.sub(b"", head[:end] if end else head)):
+        records = CsvRecords(head, self._delimiter, is_last=is_whole_file)
+        record = next(iter(records), None)
+        header = head[: records.end] or head
+        if _LONE_CARRIAGE_RETURN.search(remove_quoted_cells(header, self._delimiter)):
             rule = "lines must end with a line feed, or with a carriage return and a line feed"
             raise FileRejectedError(f"The header has a carriage return without a line feed; {rule}.")
-        if not end:
-            if len(head) >= HEAD_BYTES // 2:
-                raise FileRejectedError(f"The first line must be a header of at most {HEAD_BYTES // 2} bytes.")
-            end = len(head)
-        record = next(iterate_records(head[:end], self._delimiter), None)
-        if record is None or record.cells is None:
-            fault = "The first line must be a header with the names of the columns."
-            raise FileRejectedError(fault if record is None else f"The header is invalid. {record.fault}")
+        if not records.end and not is_whole_file:
+            raise FileRejectedError(f"The first line must be a header of at most {HEAD_BYTES // 2} bytes.")
+        if record is None or _EMPTY_LINE.match(header):
+            raise FileRejectedError("The first line must be a header with the names of the columns.")
+        if record.cells is None:
+            raise FileRejectedError(f"The header is invalid. {record.fault}")
         names = [name.strip() for name in record.cells]
         self._columns = [name or f"column{number}" for number, name in enumerate(names, start=1)]
         self._check_header(record.text)
-        return self._encoding.count_file_bytes(head[:end])
+        return self._encoding.count_file_bytes(header)
 
     def _check_header(self, line: str) -> None:
         try:

@@ -5,7 +5,6 @@ import json
 import pytest
 
 from shared.imports import csv_reader
-from shared.imports.csv_reader import MAX_RECORD_BYTES, find_last_record_end, iterate_records
 from shared.imports.row_mapping import FileRejectedError
 from tests.unit.shared.imports.files import list_messages, list_rejected_rows, open_csv, read_all_steps
 
@@ -108,34 +107,84 @@ def test_columns_without_a_name_are_numbered() -> None:
     assert open_csv(b",time\n0,2026-01-05T10:00:00Z\n").columns == ["column1", "time"]
 
 
-def test_a_line_break_in_quotes_does_not_end_a_record() -> None:
-    """A line break in quotes does not end a record."""
-    assert find_last_record_end(b"a,b\nc") == 4
-    assert find_last_record_end(b'a,"x\ny"\nb,"x\n') == 8
-    assert find_last_record_end(b"abc") == 0
+@pytest.mark.parametrize("other", ["x", '7" pipe', '"two\nlines"'])
+def test_a_quote_in_a_column_name_is_an_ordinary_character(other: str) -> None:
+    """A header with an odd number of quotes, such as an inch mark, ends with its line, and no row is skipped."""
+    rows = [f"2026-01-05T10:00:{n:02d}Z,x,{n}" for n in range(50)]
+    rows[30] = f"2026-01-05T10:00:30Z,{other},30"
+    reader = open_csv("\n".join(['time,size 5",n', *rows]).encode())
+    assert list(reader.columns) == ["time", 'size 5"', "n"]
+    assert len(list_messages(reader)) == 50
 
 
-def test_an_open_quote_does_not_join_the_rest_of_the_file() -> None:
-    """If a quote is not closed, only its line is invalid."""
-    text = b'"open\n' + b"1,2\n" * MAX_RECORD_BYTES
-    assert find_last_record_end(text) == len(text)
+def test_a_large_file_can_have_a_quote_in_a_column_name() -> None:
+    """A header with an inch mark is read from a file that is larger than the longest header."""
+    text = 'time,size 5"\n' + "2026-01-05T10:00:00Z,1\n" * (csv_reader.HEAD_BYTES // 23 + 1)
+    reader = open_csv(text.encode())
+    assert list(reader.columns) == ["time", 'size 5"']
+    step = reader.read(0, 1, max_rows=10)
+    assert step is not None
+    assert len(step.messages) == 10
 
 
-def test_csv_cells_may_contain_delimiters_quotes_and_line_breaks() -> None:
-    """The cells of a record may contain delimiters, quotes and line breaks; empty lines are skipped."""
-    text = b'a;b\r\n\r\n"x;y";"say ""hi"""\r\n"two\r\nlines";1\n5" pipe;2\n'
-    assert [record.cells for record in iterate_records(text, ";")] == [
-        ["a", "b"],
-        ["x;y", 'say "hi"'],
-        ["two\r\nlines", "1"],
-        ['5" pipe', "2"],
-    ]
+@pytest.mark.parametrize(
+    ("header", "columns"),
+    [
+        ('time,"x\ny"', ["time", "x\ny"]),
+        ('time,5","x\ny"', ["time", '5"', "x\ny"]),
+        ('time,5","x\ry"', ["time", '5"', "x\ry"]),
+    ],
+)
+def test_a_quoted_column_name_can_have_line_breaks(header: str, columns: list[str]) -> None:
+    """A header ends after the quoted names that it contains."""
+    row = ",".join(["2026-01-05T10:00:00Z", *("1" for _ in columns[1:])])
+    reader = open_csv(f"{header}\n{row}\n".encode())
+    assert list(reader.columns) == columns
+    assert len(list_messages(reader)) == 1
 
 
-def test_an_invalid_csv_line_does_not_affect_others() -> None:
-    """A line with an unclosed quote or another encoding does not make other lines invalid."""
-    text = b'1,2\n"open,3\n4,5\nb\xe4d,6\n7,8\n'
-    records = list(iterate_records(text, ","))
-    assert [record.cells for record in records] == [["1", "2"], None, ["4", "5"], None, ["7", "8"]]
-    assert records[1].fault == "The row has a quote that is not closed."
-    assert records[3].fault == "The row is not UTF-8 text."
+def test_a_header_whose_quote_is_not_closed_is_rejected() -> None:
+    """A file whose header has an unclosed quote is rejected; the header does not include rows."""
+    rows = "".join(f'2026-01-05T10:00:{n:02d}Z,"x"\n' for n in range(50))
+    with pytest.raises(FileRejectedError, match=r"header is invalid.*a quote that is not closed"):
+        open_csv(f'time,"x\n{rows}'.encode())
+
+
+def test_rows_between_two_unclosed_quotes_become_messages() -> None:
+    """Two rows with unclosed quotes are rejected alone; the rows between them become messages."""
+    rows = [f"2026-01-05T10:00:{n:02d}Z,x,{n}" for n in range(50)]
+    for n in (3, 40):
+        rows[n] = f'2026-01-05T10:00:{n:02d}Z,"abc,{n}'
+    reader = open_csv("\n".join(["time,x,n", *rows]).encode())
+    assert [number for number, _ in list_rejected_rows(reader)] == [4, 41]
+    assert len(list_messages(reader)) == 48
+
+
+def test_long_cells_are_read_in_any_file() -> None:
+    """A cell may be as long as a message, also next to rows with quotes, and in a row with quotes."""
+    wave = json.dumps([123] * 34_000)
+    rows = [f'2026-01-05T10:00:00Z,"{wave}",a', '2026-01-05T10:00:01Z,1,"say ""hi"""']
+    rows += [f'2026-01-05T10:00:02Z,{"x" * 140_000},5" pipe', "2026-01-05T10:00:03Z,1,b"]
+    messages = list_messages(open_csv("\n".join(["time,wave,n", *rows, '2026-01-05T10:00:04Z,2,6" pipe']).encode()))
+    assert len(messages) == 5
+    assert json.loads(messages[0]["payload"])["wave"] == wave
+
+
+def test_steps_do_not_end_inside_a_quoted_cell(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A step does not end inside a quoted cell, also if other rows have quotes in unquoted cells."""
+    cells = ['"note\nline 2\nline 3"' if n % 7 else '5" pipe' for n in range(300)]
+    rows = [f"2026-01-05T10:{n // 60:02d}:{n % 60:02d}Z,{cell},{n}" for n, cell in enumerate(cells)]
+    reader = open_csv("\n".join(["time,x,n", *rows]).encode())
+    for size in (500, 501, 777, 2000):
+        monkeypatch.setattr(csv_reader, "STEP_BYTES", size)
+        assert [message["number"] for message in list_messages(reader)] == list(range(1, 301))
+
+
+def test_a_preview_ends_after_its_rows() -> None:
+    """A step with a maximum number of rows ends after them, and the next step continues there."""
+    reader = open_csv('time,x\n2026-01-05T10:00:00Z,"a\nb"\n2026-01-05T10:00:01Z,5"\n'.encode("utf-16"))
+    first = reader.read(0, 1, max_rows=1)
+    assert first is not None
+    second = reader.read(first.next_position, 2, max_rows=1)
+    assert second is not None
+    assert [len(first.messages), *second.messages.column("number").to_pylist()] == [1, 2]

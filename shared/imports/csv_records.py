@@ -1,0 +1,218 @@
+"""Division of CSV text (RFC 4180) into records.
+
+Separate from ``csv_reader`` because these rules need neither files nor messages.
+"""
+
+import re
+from collections.abc import Iterator
+from functools import cache, cached_property
+from typing import Final, NamedTuple
+
+MAX_RECORD_BYTES: Final = 512 * 1024
+"""Maximum number of bytes of a record over several lines; a quote that is open for longer counts as not closed."""
+
+# Possessive quantifiers keep the time linear: a part that has matched is never tried again.
+_OPEN_CELL: Final = r'"[^"]*+(?:""[^"]*+)*+'
+_TEXT_AFTER_QUOTE: Final = "The row is not CSV: a delimiter or the end of the line is expected after a closing quote."
+_QUOTE_NOT_CLOSED: Final = "The row has a quote that is not closed."
+
+
+class CsvRecord(NamedTuple):
+    """Record (row) of a CSV file, or the reason why it is invalid.
+
+    Attributes:
+        cells: texts of the cells; None if the record is invalid.
+        fault: the rule that an invalid record breaks, a sentence for the caller.
+        text: original text of the record.
+    """
+
+    cells: list[str] | None
+    fault: str
+    text: str
+
+
+class CsvRecords:
+    """Records of a CSV text without empty lines, which can be iterated once.
+
+    A record is one line, unless a quoted cell is open at the end of the line. Then it continues in the next lines if
+    that gives a valid record of at most ``MAX_RECORD_BYTES`` with the number of cells of the file. Otherwise its first
+    line alone is an invalid record, and the next line starts another record. Quotes inside unquoted cells are ordinary
+    characters.
+
+    Args:
+        text: CSV text in UTF-8 that starts with a record.
+        delimiter: character between two cells.
+        width: number of cells that a record over several lines must have; None for any number.
+        is_last: whether the text is the end of the file; otherwise, a record at its end that is not complete is left
+            out.
+    """
+
+    def __init__(self, text: bytes, delimiter: str, *, width: int | None = None, is_last: bool = True) -> None:
+        self._text = text
+        self._delimiter = delimiter
+        self._patterns = _compile_patterns(delimiter)
+        self._width = width
+        self._is_last = is_last
+        self._lines = text.split(b"\n")
+        incomplete_line = self._lines.pop()
+        if incomplete_line and is_last:
+            self._lines.append(incomplete_line)
+        self._end = 0
+
+    @property
+    def end(self) -> int:
+        """Offset in the text after the records that were returned, and after the empty lines that follow them."""
+        return min(self._end, len(self._text))
+
+    def __iter__(self) -> Iterator[CsvRecord]:
+        index = 0
+        while index < len(self._lines):
+            line = self._lines[index]
+            if b'"' not in line:
+                index += 1
+                self._end += len(line) + 1
+                if raw := line.rstrip(b"\r"):
+                    yield self._parse_record(raw, "")
+                continue
+            span = self._find_record(index)
+            if span is None:
+                return
+            raw = self._text[self._end : span.end].rstrip(b"\r\n")
+            index, self._end = span.next_line, span.end
+            yield self._parse_record(raw, span.fault)
+
+    def _find_record(self, index: int) -> "_Span | None":
+        """Find the end of the record that starts at a line with quotes; return None if it continues after the text."""
+        line = self._lines[index]
+        span = _Span(index + 1, self._end + len(line) + 1, "")
+        match = self._patterns.line.match(line)
+        if match is None:
+            return span._replace(fault=_TEXT_AFTER_QUOTE)
+        return span if match["open"] is None else self._find_record_over_lines(index, span)
+
+    def _find_record_over_lines(self, index: int, first_line: "_Span") -> "_Span | None":
+        """Find the end of a record whose first line does not close a quoted cell."""
+        rest = self._rests[index + 1]
+        # The first record is never left out, so that each step of a file has one.
+        if rest is _AFTER_TEXT and self._end and len(self._text) - self._end < MAX_RECORD_BYTES:
+            return None
+        if rest is None or rest is _AFTER_TEXT or rest.end - self._end > MAX_RECORD_BYTES:
+            return first_line._replace(fault=_QUOTE_NOT_CLOSED)
+        cells = self._count_delimiters(self._lines[index]) + rest.delimiters + 1
+        if self._width not in (None, cells):
+            fault = "The row has a quote that is not closed in its line. With the next lines, it has "
+            return first_line._replace(fault=f"{fault}{cells} cells; the header has {self._width}.")
+        return _Span(rest.next_line, rest.end, "")
+
+    @cached_property
+    def _rests(self) -> "list[_Rest | None]":
+        """Rest of the record for each line, if the line starts inside a quoted cell; None if the quote is not closed.
+
+        Each line is examined once, from the last to the first. Otherwise the time would be quadratic for a text in
+        which each line is the possible start of a record over many lines.
+        """
+        rest = None if self._is_last else _AFTER_TEXT
+        rests = [rest] * (len(self._lines) + 1)
+        end = sum(map(len, self._lines)) + len(self._lines)
+        for index in range(len(self._lines) - 1, -1, -1):
+            line = self._lines[index]
+            if b'"' in line:
+                rest = self._extend_rest(rest, line, _Rest(index + 1, end, 0))
+            rests[index] = rest
+            end -= len(line) + 1
+        return rests
+
+    def _extend_rest(self, following: "_Rest | None", line: bytes, closed: "_Rest") -> "_Rest | None":
+        """Return the rest of a record from a line that starts inside a quoted cell.
+
+        Args:
+            following: the rest from the next line on, if that line starts inside a quoted cell, too.
+            line: text of the line.
+            closed: the rest if the record ends in this line, without delimiters.
+        """
+        line = b'"' + line
+        match = self._patterns.line.match(line)
+        if match is None:
+            return None
+        rest = closed if match["open"] is None else following
+        if rest is None or rest is _AFTER_TEXT:
+            return rest
+        return rest._replace(delimiters=rest.delimiters + self._count_delimiters(line))
+
+    def _count_delimiters(self, line: bytes) -> int:
+        return self._patterns.quoted_cell.sub(b"", line).count(self._delimiter.encode())
+
+    def _parse_record(self, raw: bytes, fault: str) -> CsvRecord:
+        text = raw.decode(errors="replace")
+        if fault:
+            return CsvRecord(None, fault, text)
+        try:
+            raw.decode()
+        except UnicodeDecodeError:
+            return CsvRecord(None, "The row is not UTF-8 text.", text)
+        if b'"' not in raw:
+            return CsvRecord(text.split(self._delimiter), "", text)
+        # The delimiter before the first cell makes all cells equal for the pattern.
+        found = self._patterns.cell.findall(self._delimiter + text)
+        return CsvRecord([quoted.replace('""', '"') or plain for quoted, plain in found], "", text)
+
+
+class _Span(NamedTuple):
+    """Lines of a record.
+
+    Attributes:
+        next_line: index of the line after the record.
+        end: offset in the text after the record.
+        fault: the rule that the record breaks, or an empty text.
+    """
+
+    next_line: int
+    end: int
+    fault: str
+
+
+class _Rest(NamedTuple):
+    """Rest of a record from a line that starts inside a quoted cell.
+
+    Attributes:
+        next_line: index of the line after the record.
+        end: offset in the text after the record.
+        delimiters: number of delimiters in the rest that separate cells.
+    """
+
+    next_line: int
+    end: int
+    delimiters: int
+
+
+_AFTER_TEXT: Final = _Rest(0, 0, 0)
+"""Rest of a record that continues after the text."""
+
+
+class _Patterns(NamedTuple):
+    """Patterns for a delimiter.
+
+    Attributes:
+        line: a line whose quotes are valid; its group ``open`` is a quoted cell that the line does not close.
+        quoted_cell: a quoted cell of such a line.
+        cell: a delimiter and a cell of a complete record, the cell as the first group if it is quoted.
+    """
+
+    line: re.Pattern[bytes]
+    quoted_cell: re.Pattern[bytes]
+    cell: re.Pattern[str]
+
+
+@cache
+def _compile_patterns(delimiter: str) -> _Patterns:
+    mark = re.escape(delimiter)
+    cell = rf'(?:{_OPEN_CELL}"|(?!")[^{mark}]*+)'
+    line = rf"(?:{cell}{mark})*+(?:{cell}\r*+\Z|(?P<open>{_OPEN_CELL})\Z)"
+    quoted_cell = rf'(?:\A|(?<={mark})){_OPEN_CELL}(?:"|\Z)'
+    parts = rf'{mark}(?:"([^"]*+(?:""[^"]*+)*+)"|([^{mark}]*+))'
+    return _Patterns(re.compile(line.encode()), re.compile(quoted_cell.encode()), re.compile(parts))
+
+
+def remove_quoted_cells(text: bytes, delimiter: str) -> bytes:
+    """Return a CSV record without its quoted cells."""
+    return _compile_patterns(delimiter).quoted_cell.sub(b"", text)

@@ -1,0 +1,151 @@
+"""Tests of the division of CSV text into records."""
+
+import csv
+import io
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from shared.imports import csv_records
+from shared.imports.csv_records import MAX_RECORD_BYTES, CsvRecord, CsvRecords, remove_quoted_cells
+
+QUOTED_CELLS = st.text('a1 ",;\n\rä\0', max_size=6).map(lambda cell: '"' + cell.replace('"', '""') + '"')
+PLAIN_CELLS = st.text('a1 ";ä\0', max_size=6).filter(lambda cell: not cell.startswith('"'))
+WELL_FORMED_TEXTS = st.integers(1, 4).flatmap(
+    lambda width: st.lists(
+        st.tuples(
+            st.lists(QUOTED_CELLS | PLAIN_CELLS, min_size=width, max_size=width).map(",".join),
+            st.sampled_from(["\n", "\r\n"]),
+        ).map("".join)
+    ).map("".join)
+)
+TEXTS = st.lists(st.sampled_from(['"', '"', '""', ",", "\n", "\n", "a"]), max_size=60).map("".join)
+
+
+def read_in_steps(text: bytes, width: int | None, step_bytes: int) -> list[CsvRecord]:
+    """Return the records of a text that is read in steps; a step without a complete line is read again with more."""
+    records: list[CsvRecord] = []
+    start, size = 0, step_bytes
+    while start < len(text):
+        step = CsvRecords(text[start : start + size], ",", width=width, is_last=start + size >= len(text))
+        records += step
+        size = step_bytes if step.end else size + step_bytes
+        start += step.end
+    return records
+
+
+@given(WELL_FORMED_TEXTS)
+def test_well_formed_records_have_the_cells_of_the_standard_library(text: str) -> None:
+    """The cells of well-formed records equal those of the reader in Python's standard library."""
+    expected = [cells for cells in csv.reader(io.StringIO(text, newline=""), strict=True) if cells]
+    width = len(expected[0]) if expected else None
+    assert [record.cells for record in CsvRecords(text.encode(), ",", width=width)] == expected
+
+
+@given(TEXTS, st.none() | st.integers(1, 4))
+def test_each_line_belongs_to_one_record(text: str, width: int | None) -> None:
+    """Each line of any text that is not empty belongs to one record, in the order of the text."""
+    records = CsvRecords(text.encode(), ",", width=width)
+    lines = [line for record in records for line in record.text.split("\n") if line]
+    assert lines == [line for line in text.split("\n") if line]
+    assert records.end == len(text)
+
+
+@given(TEXTS, st.none() | st.integers(1, 4), st.integers(20, 40))
+def test_the_size_of_steps_does_not_change_records(text: str, width: int | None, step_bytes: int) -> None:
+    """Any text gives the same records, in whatever steps of at least the longest record it is read."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(csv_records, "MAX_RECORD_BYTES", 20)
+        records = [(each.cells, each.text) for each in CsvRecords(text.encode(), ",", width=width)]
+        steps = read_in_steps(text.encode(), width, step_bytes)
+    assert [(each.cells, each.text) for each in steps] == records
+
+
+def test_cells_may_contain_delimiters_quotes_and_line_breaks() -> None:
+    """The cells of a record may contain delimiters, quotes and line breaks; empty lines are skipped."""
+    text = b'a;b\r\n\r\n"x;y";"say ""hi"""\r\n"two\r\nlines";1\n5" pipe;2\n'
+    assert [record.cells for record in CsvRecords(text, ";")] == [
+        ["a", "b"],
+        ["x;y", 'say "hi"'],
+        ["two\r\nlines", "1"],
+        ['5" pipe', "2"],
+    ]
+
+
+def test_an_invalid_line_does_not_affect_others() -> None:
+    """A line with an unclosed quote or another encoding does not make other lines invalid."""
+    text = b'1,2\n"open,3\n4,5\nb\xe4d,6\n7,8\n"x"y,9\n'
+    records = list(CsvRecords(text, ","))
+    assert [record.cells for record in records] == [["1", "2"], None, ["4", "5"], None, ["7", "8"], None]
+    assert records[1].fault == "The row has a quote that is not closed."
+    assert records[3].fault == "The row is not UTF-8 text."
+    assert records[5].fault.endswith("a delimiter or the end of the line is expected after a closing quote.")
+
+
+def test_valid_lines_between_two_unclosed_quotes_are_records() -> None:
+    """Two unclosed quotes make their two lines invalid, and not the lines between them."""
+    lines = [b"%d,x" % number for number in range(50)]
+    lines[3], lines[40] = b'3,"abc', b'40,"abc'
+    records = list(CsvRecords(b"\n".join(lines), ",", width=2))
+    assert [number for number, record in enumerate(records) if record.cells is None] == [3, 40]
+    assert len(records) == 50
+
+
+def test_lines_are_not_joined_to_a_record_with_another_number_of_cells() -> None:
+    """A record over several lines must have as many cells as the header; otherwise its first line alone is invalid."""
+    records = list(CsvRecords(b'1,"2\n3,4\n5",6,7\n8,9\n', ",", width=2))
+    assert [record.cells for record in records] == [None, ["3", "4"], ['5"', "6", "7"], ["8", "9"]]
+    assert records[0].fault == (
+        "The row has a quote that is not closed in its line. With the next lines, it has 4 cells; the header has 2."
+    )
+    assert records[0].text == '1,"2'
+
+
+def test_a_record_of_several_lines_can_start_in_a_line_that_closes_another_quote() -> None:
+    """A record that starts inside the lines of an invalid record is found."""
+    records = list(CsvRecords(b'a,"b\n5","note\nline 2"\n', ",", width=2))
+    assert [record.cells for record in records] == [None, ['5"', "note\nline 2"]]
+
+
+def test_an_inch_mark_does_not_divide_a_record_of_several_lines() -> None:
+    """A quote in an unquoted cell is an ordinary character, also before a quoted cell of several lines."""
+    [record] = CsvRecords(b'5" pipe,"note\nline 2",1\n', ",", width=3)
+    assert record.cells == ['5" pipe', "note\nline 2", "1"]
+
+
+@pytest.mark.parametrize(("size", "count"), [(MAX_RECORD_BYTES, 1), (MAX_RECORD_BYTES + 1, 2)])
+def test_a_record_of_several_lines_has_a_maximum_size(size: int, count: int) -> None:
+    """A quote must be closed within the maximum size of a record; otherwise, it counts as not closed."""
+    text = b'"open\n'
+    text += b"x" * (size - len(text) - 2) + b'"\n'
+    assert len(list(CsvRecords(text, ","))) == count
+    assert len(list(CsvRecords(b"a\n" + text, ",", is_last=False))) == count + 1
+
+
+def test_a_record_that_is_not_complete_is_left_out_before_the_end_of_the_file() -> None:
+    """A record at the end of a text is left out if it may continue after the text."""
+    for text, end in ((b"a,b\nc", 4), (b'a,"x\ny"\nb,"x\n', 8), (b'5",1\na,"x\n', 5), (b"abc", 0)):
+        records = CsvRecords(text, ",", is_last=False)
+        assert all(record.cells for record in records)
+        assert records.end == end
+
+
+def test_an_open_quote_does_not_join_the_rest_of_the_file() -> None:
+    """If a quote is not closed, only its line is invalid."""
+    records = CsvRecords(b'"open\n' + b"1,2\n" * (MAX_RECORD_BYTES // 4), ",", is_last=False)
+    assert [record.cells for record in records].count(None) == 1
+    assert records.end == MAX_RECORD_BYTES + 6
+
+
+def test_many_lines_that_could_start_a_record_are_read_in_linear_time() -> None:
+    """A text in which each line could start a record up to the end of the text is read line by line."""
+    lines = MAX_RECORD_BYTES // 16
+    for end in (b"", b'x",y\n'):
+        text = b'x","y\n' * lines + end
+        assert sum(record.cells is None for record in CsvRecords(text, ",", width=2)) >= lines - 1
+
+
+def test_quoted_cells_are_removed() -> None:
+    """Quoted cells are removed from a record, and quotes inside unquoted cells are kept."""
+    assert remove_quoted_cells(b'"a\r","b""c",5" pipe,"d"', ",") == b',,5" pipe,'

@@ -367,10 +367,11 @@ async def stream_changed_heads(
                 max_item_count=MAX_PAGE,
                 response_hook=usage.count_reply,
             ):
-                retries.reset()
                 # A forged item may have no partition key.
                 key = item.get("chain")
                 if isinstance(key, str) and key not in yielded:
+                    # A repeated query returns the yielded items first; these are no progress.
+                    retries.reset()
                     yielded.add(key)
                     yield item
         except (AzureError, OSError, TimeoutError) as error:

@@ -107,9 +107,10 @@ class RecordPartition:
             try:
                 async with aclosing(self._send_query(query.text, query)) as found:
                     async for item in found:
-                        retries.reset()
                         sequence = sequence_from_record_id(item["id"])
                         if sequence is not None:
+                            # Items of other kinds are no progress: a repeated query returns them again.
+                            retries.reset()
                             yield item
                             query = query.continue_after(sequence)
             except (AzureError, OSError, TimeoutError) as error:

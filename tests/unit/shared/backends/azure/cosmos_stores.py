@@ -14,6 +14,7 @@ from shared.provenance.chain_log import ChainLog
 from shared.provenance.hash_rule import compute_genesis_hash
 from shared.provenance.ports import ChainKey, ChainRecord, Target, Tip
 from shared.provenance.records import build_event_draft, seal_record
+from shared.runtime import SYSTEM_RUNTIME, Runtime
 
 DATABASE = "plant"
 CHAIN = ChainKey(Target.DOMAIN_EVENTS, "line 1/ü")
@@ -34,13 +35,20 @@ async def create_database(server: CosmosServer) -> None:
 
 @asynccontextmanager
 async def open_stores(
-    server: CosmosServer, count: int = 1, *, segment_bytes: int = SEGMENT_BYTES, read_seconds: float = 10
+    server: CosmosServer,
+    count: int = 1,
+    *,
+    segment_bytes: int = SEGMENT_BYTES,
+    read_seconds: float = 10,
+    runtime: Runtime = SYSTEM_RUNTIME,
 ) -> AsyncIterator[list[CosmosChainStore]]:
     """Open several chain stores, each with its own client."""
     async with AsyncExitStack() as stack:
         opened = []
         for _ in range(count):
-            account = CosmosAccount(server.endpoint, DATABASE, key=server.key, read_seconds=read_seconds)
+            account = CosmosAccount(
+                server.endpoint, DATABASE, key=server.key, read_seconds=read_seconds, runtime=runtime
+            )
             opened.append(CosmosChainStore(account, segment_bytes=segment_bytes))
             stack.push_async_callback(opened[-1].close)
         yield opened

@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
 import pytest
@@ -12,10 +12,13 @@ from emulators.cosmos import CosmosRequest, CosmosServer, FaultKind, InjectedFau
 from emulators.cosmos.faults import build_random_faults
 from shared.backends.azure.cosmos_chain import CosmosChainStore
 from shared.backends.azure.cosmos_chain_items import HEAD_ID, compute_partition_key
+from shared.backends.azure.cosmos_requests import READ_ATTEMPTS
 from shared.errors import Kind, WorkspaceError
+from shared.provenance.hash_rule import format_record_id
 from shared.provenance.ports import ChainKey, Filters, LookupField, OutcomeUnknownError, Tip, TipMovedError
 from shared.provenance.records import build_event_draft
 from shared.provenance.verifier import ChainVerifier
+from shared.runtime import Runtime
 from tests.unit.shared.backends.azure.cosmos_stores import (
     CHAIN,
     DATABASE,
@@ -249,6 +252,42 @@ async def test_reads_are_repeated_after_transient_faults(
         assert await read() == undisturbed
         server.faults.clear()
     assert [chain async for chain, _ in store.iterate_tips()] == [CHAIN]
+
+
+async def _skip_pause(_: float) -> None:
+    await asyncio.sleep(0)
+
+
+async def _list_chains(store: CosmosChainStore) -> list[ChainKey]:
+    return [chain async for chain, _ in store.iterate_tips(targets=(CHAIN.target,))]
+
+
+@pytest.mark.parametrize("read", [_list_chains, read_sequences])
+async def test_a_read_whose_later_pages_always_fail_is_unavailable(
+    server: CosmosServer, read: Callable[[CosmosChainStore], Awaitable[object]]
+) -> None:
+    """If the later pages of a read always fail, the read raises UNAVAILABLE, although its first page arrives."""
+    async with open_stores(server, runtime=Runtime(sleep=_skip_pause)) as (store,), asyncio.timeout(60):
+        for chain in (ChainKey(CHAIN.target, f"line {number}") for number in range(4)):
+            await store.append(chain, build_batch(Tip(), 1), Tip())
+        await _insert_items_without_record_id(server)
+        throttled = InjectedFault(
+            FaultKind.STATUS, lambda sent: bool(sent.read_header("x-ms-continuation")), status=429, retry_after_ms=1
+        )
+        server.faults.add(throttled, InjectedFault(FaultKind.PARTIAL_PAGE, page_size=1))
+        with pytest.raises(WorkspaceError) as caught:
+            await read(store)
+    assert caught.value.code == "PROVENANCE_UNAVAILABLE"
+    assert throttled.applied == READ_ATTEMPTS
+
+
+async def _insert_items_without_record_id(server: CosmosServer) -> None:
+    """Insert items whose ids are not RecordIDs, although they sort between RecordIDs."""
+    async with CosmosClient(server.endpoint, server.key) as client:
+        container = client.get_database_client(DATABASE).get_container_client(CHAIN.target)
+        for letter in "xyz":
+            item_id = f"{format_record_id(1)}{letter}"
+            await container.create_item({"id": item_id, "append": letter, "chain": compute_partition_key(CHAIN, 1)})
 
 
 async def test_rejected_reads_are_unavailable(server: CosmosServer, store: CosmosChainStore) -> None:

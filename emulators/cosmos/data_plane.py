@@ -9,8 +9,10 @@ import base64
 import dataclasses
 import functools
 import hashlib
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any
 
 import orjson
@@ -124,12 +126,11 @@ def run_query(statement: SqlStatement, scope: QueryScope, start: PagePosition, m
         statement: The parsed query.
         scope: The items that the query reads.
         start: The position at which the page begins.
-        max_items: The maximum number of results in the page; 0 returns an empty page with the position `start`. A query
-            with aggregates ignores `start` and `max_items`.
+        max_items: The maximum number of results in the page; 0 returns an empty page with the position `start`. For a
+            query with aggregates, this is the maximum number of items in the aggregate of the page.
     """
     if statement.aggregates:
-        documents = [item.document for _, item in _iterate_items_by_creation(statement, scope, PagePosition())]
-        return QueryPage(statement.compute_aggregate_results(documents), None, len(documents))
+        return _aggregate_page(statement, _iterate_items_by_creation(statement, scope, start), start, max_items)
     read = (_iterate_items_by_creation, _iterate_items_by_index, _iterate_sorted_items)[
         min(len(statement.sort_keys), 2)
     ]
@@ -201,6 +202,18 @@ def _collect_page(
         if not skip:
             page.results.extend(statement.compute_results(item.document))
             size += len(item.text)
+    return page
+
+
+def _aggregate_page(
+    statement: SqlStatement, items: Iterator[tuple[str, CosmosItem]], start: PagePosition, max_items: int
+) -> QueryPage:
+    """Compute the aggregate over the first pairs of physical partition and item, up to the maximum number."""
+    read = list(islice(items, max_items))
+    documents = [item.document for _, item in read]
+    page = QueryPage(statement.compute_aggregate_results(documents), None, len(documents))
+    if next(items, None) is not None:
+        page.next_position = PagePosition(read[-1][0], read[-1][1].number) if read else start
     return page
 
 
@@ -278,6 +291,9 @@ def execute_query(container: CosmosContainer, request: CosmosRequest, page_limit
     scope = _parse_query_scope(container, request, statement)
     requested = int(request.read_header("x-ms-max-item-count") or _PAGE_ITEMS)
     limit = min(requested if requested > 0 else _MOST_PAGE_ITEMS, _MOST_PAGE_ITEMS)
+    if statement.aggregates:
+        # The size of a page does not limit an aggregate; Cosmos DB splits an aggregate that takes long.
+        limit = sys.maxsize
     identity = _build_query_identity(request, container)
     token = request.read_header("x-ms-continuation")
     start = PagePosition.from_continuation_token(token, identity) if token else PagePosition()

@@ -48,7 +48,8 @@ class InjectedFault:
         substatus: The sub-status of this reply (header `x-ms-substatus`).
         retry_after_ms: The delay in milliseconds after which this reply asks the client to retry.
         seconds: The duration of DELAY and DELAY_AFTER_COMMIT.
-        page_size: The maximum number of items in a page, for PARTIAL_PAGE; can be 0.
+        page_size: The maximum number of items in a page, for PARTIAL_PAGE; can be 0. An aggregate is computed over this
+            number of items, and the next page has the aggregate over the next items.
         reset: True if a dropped connection is reset (RST) instead of closed (FIN).
         applied: The number of requests that the fault has affected so far.
     """

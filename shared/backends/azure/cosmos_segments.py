@@ -140,7 +140,8 @@ class RecordPartition:
 
     async def count(self, query: RecordQuery) -> int:
         """Count the records in this partition that match a query."""
-        return int((await self._read_query_values(query.count_sql, query))[0])
+        # If the count takes long, Cosmos DB returns several pages, each with the count of a part of the records.
+        return sum(map(int, await self._read_query_values(query.count_sql, query)))
 
     async def _read_query_values(self, text: str, query: RecordQuery) -> list[Any]:
         retries = ReadRetries(self._usage, self._runtime)

@@ -207,6 +207,15 @@ async def test_partial_and_empty_pages_lose_no_items(server: CosmosServer, fille
     assert found == [item["n"] for item in ITEMS if item["pk"] == "p1"]
 
 
+async def test_a_partial_page_of_a_count_counts_a_part_of_the_items(
+    server: CosmosServer, filled_container: ContainerProxy
+) -> None:
+    """If the server ends the page of a count early, each page has the count of a part of the items."""
+    server.faults.add(InjectedFault(FaultKind.PARTIAL_PAGE, page_size=2, times=1))
+    counts = await _query_all_items(filled_container, "SELECT VALUE COUNT(1) FROM c", partition_key="p1")
+    assert counts == [2, sum(item["pk"] == "p1" for item in ITEMS) - 2]
+
+
 async def test_sorted_pages_continue_after_changes_of_the_last_item(filled_container: ContainerProxy) -> None:
     """Sorted pages continue correctly after the last item of a page was changed or removed."""
     seen: list[int] = []

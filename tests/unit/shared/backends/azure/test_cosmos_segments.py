@@ -102,6 +102,13 @@ async def test_readers_find_all_segments(server: CosmosServer, store: CosmosChai
     assert (await ChainVerifier(store, get_workspace_id).verify(CHAIN)).chain_valid
 
 
+async def test_a_count_adds_up_its_pages(server: CosmosServer, store: CosmosChainStore) -> None:
+    """If Cosmos DB returns a count in several pages, the number of records is the sum of all pages."""
+    await fill_chain(store, 5)
+    server.faults.add(InjectedFault(FaultKind.PARTIAL_PAGE, lambda sent: b"COUNT" in sent.body))
+    assert await store.count_records(CHAIN, ()) == 5
+
+
 async def test_a_reader_finds_later_segments(server: CosmosServer, store: CosmosChainStore) -> None:
     """A running process finds records that another process has appended to new segments."""
     await fill_chain(store, 2)

@@ -82,6 +82,8 @@ class AccountOptions:
         write_regions: Names of the regions that accept writes; the URLs of all regions point to this server.
         read_regions: Names of the regions that accept reads; the URLs of all regions point to this server.
         multiple_write_locations: True if the account reports that clients may write to several regions.
+        per_partition_failover: True if the account reports per-partition automatic failover; no partition ever fails
+            over.
         request_units: Request units per second that each container accepts; None for no limit.
         bearer: `accept` if requests for data may use Entra tokens; `deny` to reject these requests with status 403,
             sub-status 5300.
@@ -91,6 +93,7 @@ class AccountOptions:
     write_regions: tuple[str, ...] = ("West Europe",)
     read_regions: tuple[str, ...] = ("West Europe",)
     multiple_write_locations: bool = False
+    per_partition_failover: bool = False
     request_units: float | None = None
     bearer: Literal["accept", "deny"] = "accept"
 
@@ -128,7 +131,7 @@ class AccountOptions:
             "writableLocations": _build_locations(self.write_regions, endpoint),
             "readableLocations": _build_locations(self.read_regions, endpoint),
             "enableMultipleWriteLocations": self.multiple_write_locations,
-            "enablePerPartitionFailoverBehavior": False,
+            "enablePerPartitionFailoverBehavior": self.per_partition_failover,
             "continuousBackupEnabled": False,
             "userReplicationPolicy": {"asyncReplication": False, "minReplicaSetSize": 3, "maxReplicasetSize": 4},
             "userConsistencyPolicy": {"defaultConsistencyLevel": str(self.consistency)},

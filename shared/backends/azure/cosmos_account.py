@@ -1,6 +1,7 @@
 """Cosmos DB account of the workspace. An account without the required consistency is rejected."""
 
 import asyncio
+import math
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
@@ -107,8 +108,7 @@ class CosmosAccount:
             try:
                 self._client = self._create_client()
                 async with asyncio.timeout(OPEN_SECONDS):
-                    await self._client.__aenter__()
-                    _reject_unsuitable_account(await self._client._get_database_account())  # noqa: SLF001  the SDK has no public way
+                    _reject_unsuitable_account(await open_client(self._client))
             except BaseException as error:
                 # Otherwise a client that failed to open would not close its connections.
                 await self.close()
@@ -148,6 +148,28 @@ class CosmosAccount:
         return container
 
 
+async def open_client(client: CosmosClient) -> DatabaseAccount:
+    """Open the connections of an SDK client, and return the properties of its account.
+
+    The client sends all requests to the address of the account, also after per-partition automatic failover is enabled.
+
+    Raises:
+        AzureError, OSError, TimeoutError: the account does not respond or rejects the request.
+    """
+    await client.__aenter__()
+    manager: Any = client.client_connection._global_endpoint_manager  # noqa: SLF001  the SDK has no public way
+    account: DatabaseAccount = manager._database_account_cache  # noqa: SLF001  as above
+    # With per-partition automatic failover, azure-cosmos 4.17 sends reads to several regions. Without endpoint
+    # discovery it knows no region, and each read raises RuntimeError.
+    account._EnablePerPartitionFailoverBehavior = False  # noqa: SLF001  as above
+    # Every five minutes, the SDK would read the account again, for the failover and for endpoint discovery only. If
+    # that failed once, or the first check of the endpoints did, every request would log the error.
+    manager.refresh_time_interval_in_ms = math.inf
+    manager.refresh_task.cancel()
+    manager.refresh_task = None
+    return account
+
+
 def _reject_unsuitable_account(account: DatabaseAccount) -> None:
     """Reject an account in which conditional writes are not reliable or a read can miss earlier writes.
 
@@ -156,7 +178,7 @@ def _reject_unsuitable_account(account: DatabaseAccount) -> None:
     """
     level = str((account.ConsistencyPolicy or {}).get("defaultConsistencyLevel", "none"))
     reason = ""
-    if account._EnableMultipleWritableLocations or len(account.WritableLocations) > 1:  # noqa: SLF001  as above
+    if account._EnableMultipleWritableLocations or len(account.WritableLocations) > 1:  # noqa: SLF001  the SDK has no public way
         reason = "The Cosmos DB account has several write regions; use one, so that conditional writes are reliable."
     elif level not in _CONSISTENT:
         reason = f"The Cosmos DB account has consistency {level}; bounded staleness or strong is required."

@@ -10,7 +10,13 @@ from azure.cosmos.aio import ContainerProxy, CosmosClient
 from azure.cosmos.documents import DatabaseAccount
 from azure.identity.aio import DefaultAzureCredential
 
-from shared.backends.azure.cosmos_account import CONNECT_SECONDS, OPEN_SECONDS, READ_SECONDS, SINGLE_TRY_OPTIONS
+from shared.backends.azure.cosmos_account import (
+    CONNECT_SECONDS,
+    OPEN_SECONDS,
+    READ_SECONDS,
+    SINGLE_TRY_OPTIONS,
+    open_client,
+)
 from shared.backends.azure.cosmos_data_requests import retry_document_read
 from shared.backends.azure.cosmos_requests import CosmosUsage
 from shared.backends.azure.cosmos_transport import create_single_try_transport
@@ -169,8 +175,7 @@ class DataAccounts:
         )
         try:
             async with asyncio.timeout(OPEN_SECONDS):
-                await client.__aenter__()
-                _reject_unsuitable_account(await client._get_database_account())  # noqa: SLF001  the SDK has no public way
+                _reject_unsuitable_account(await open_client(client))
         except BaseException as error:
             # Otherwise a client that failed to open would not close its connections.
             await client.close()
@@ -187,6 +192,6 @@ def _reject_unsuitable_account(account: DatabaseAccount) -> None:
     Raises:
         WorkspaceError: UNAVAILABLE if the account has several write regions.
     """
-    if account._EnableMultipleWritableLocations or len(account.WritableLocations) > 1:  # noqa: SLF001  as above
+    if account._EnableMultipleWritableLocations or len(account.WritableLocations) > 1:  # noqa: SLF001  the SDK has no public way
         _LOG.error("a document-store account is rejected: it has several write regions")
         raise build_store_unavailable_error()

@@ -80,6 +80,14 @@ async def test_an_account_reports_several_write_regions() -> None:
         assert account._EnableMultipleWritableLocations is True
 
 
+async def test_an_account_reports_per_partition_failover() -> None:
+    """An account with per-partition automatic failover reports it."""
+    options = AccountOptions(per_partition_failover=True)
+    async with CosmosServer(options=options) as server, CosmosClient(server.endpoint, server.key) as client:
+        account = await client._get_database_account()
+        assert account._EnablePerPartitionFailoverBehavior is True
+
+
 async def test_a_wrong_key_is_rejected(server: CosmosServer) -> None:
     """A request that was signed with another key is rejected with 401."""
     with pytest.raises(CosmosHttpResponseError) as caught:

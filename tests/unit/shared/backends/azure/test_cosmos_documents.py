@@ -293,6 +293,16 @@ async def test_accounts_with_several_write_regions_are_rejected() -> None:
         await accounts.close()
 
 
+async def test_an_account_with_per_partition_failover_is_used_like_any_other() -> None:
+    """Per-partition automatic failover of an account changes no read or write of documents."""
+    async with CosmosServer(options=AccountOptions(per_partition_failover=True)) as server:
+        await create_tables(server)
+        async with open_document_store(server) as store:
+            await store.create(LINE, NEW, build_document_text(NEW))
+            assert json.loads((await store.read(LINE, NEW)).text)["id"] == NEW.id
+            assert len((await store.list(LINE, "l1", 9, None, all_partitions=False)).texts) == 1
+
+
 def test_accounts_are_parsed_from_their_setting() -> None:
     """Each entry of the setting has a store and a resource id; the error about an invalid entry names the store."""
     resource = "/subscriptions/s-1/resourceGroups/plant/providers/Microsoft.DocumentDB/databaseAccounts/mes-1"

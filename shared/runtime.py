@@ -25,6 +25,9 @@ LARGE: Final = 16_384
 For a smaller text, the thread would cost more than the processing.
 """
 
+_THREADS: Final = min(32, (os.process_cpu_count() or 1) + 4)
+"""Number of worker threads for short blocking work, as in the default executor of an event loop."""
+
 _LARGE_TEXT_THREADS: Final = 2
 """Number of worker threads for large texts; it is small, because each busy thread delays the event loop."""
 
@@ -43,7 +46,7 @@ class Runtime:
         random_bytes: returns random bytes that are suitable for secrets.
         uniform: returns a random number between two limits, for pauses between retries; unsuitable for secrets.
         open_pool: creates a thread pool; the arguments are the number of threads and a name for them.
-        threads: executor for short blocking work; None for the event loop's default executor.
+        threads: executor for short blocking work; None for a pool of this runtime.
     """
 
     now: Callable[[], datetime] = timestamps.now
@@ -79,7 +82,7 @@ class Runtime:
             args: positional arguments of the function.
             kwargs: named arguments of the function.
         """
-        return await _run_in_executor(self.threads, partial(function, *args, **kwargs))
+        return await _run_in_executor(self._thread_pool, partial(function, *args, **kwargs))
 
     async def run_in_thread_if_large[**P, T](
         self, text_size: int, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs
@@ -120,8 +123,14 @@ class Runtime:
                 await self.run_in_thread(folder.cleanup)
             except asyncio.CancelledError:
                 # The cancelled deletion may not have begun.
-                asyncio.get_running_loop().run_in_executor(self.threads, folder.cleanup)
+                asyncio.get_running_loop().run_in_executor(self._thread_pool, folder.cleanup)
                 raise
+
+    @cached_property
+    def _thread_pool(self) -> Executor:
+        # HTTP clients look up host names and read .netrc in the event loop's default executor. If work occupied its
+        # threads, every request to another service would wait.
+        return self.threads or self.open_pool(_THREADS, "blocking work")
 
     @cached_property
     def _large_text_pool(self) -> Executor:
@@ -174,7 +183,7 @@ async def run_in_pool[**P, T](pool: Executor, function: Callable[P, T], *args: P
     return await _run_in_executor(pool, partial(function, *args, **kwargs))
 
 
-async def _run_in_executor[T](executor: Executor | None, function: Callable[[], T]) -> T:
+async def _run_in_executor[T](executor: Executor, function: Callable[[], T]) -> T:
     """Call a function in an executor, with the caller's context variables, such as the current trace span."""
     context = contextvars.copy_context()
     return await asyncio.get_running_loop().run_in_executor(executor, context.run, function)

@@ -59,6 +59,16 @@ async def test_executors_can_run_inline() -> None:
     assert await runtime.run_in_thread_if_large(LARGE, threading.get_ident) == threading.get_ident()
 
 
+async def test_work_in_threads_does_not_use_the_default_executor_of_the_event_loop() -> None:
+    """Work for worker threads leaves the event loop's default executor free for the HTTP clients' look-ups."""
+    asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(1, "look-ups"))
+    names = {
+        await SYSTEM_RUNTIME.run_in_thread(lambda: threading.current_thread().name),
+        await SYSTEM_RUNTIME.run_in_thread_if_large(LARGE, lambda: threading.current_thread().name),
+    }
+    assert not any(name.startswith("look-ups") for name in names)
+
+
 def test_ids_and_tokens_come_from_the_random_bytes() -> None:
     """Ids and tokens depend only on the random bytes of the runtime; an id is a UUID of version 4."""
     runtime = Runtime(random_bytes=lambda size: bytes(range(size)))

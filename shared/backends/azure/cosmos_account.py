@@ -2,6 +2,7 @@
 
 import asyncio
 import math
+from collections import defaultdict
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
@@ -14,6 +15,7 @@ from shared.backends.azure.cosmos_containers import DEFINITIONS
 from shared.backends.azure.cosmos_requests import CosmosUsage, build_unavailable_error, retry_read
 from shared.backends.azure.cosmos_transport import create_single_try_transport
 from shared.backends.azure.identity import create_app_credential
+from shared.backends.azure.shared_attempts import SharedAttempts
 from shared.errors import WorkspaceError
 from shared.observability import logs
 from shared.runtime import SYSTEM_RUNTIME, Runtime
@@ -73,7 +75,8 @@ class CosmosAccount:
         self._key = key
         self._read_seconds = read_seconds
         self._create_transport = create_transport
-        self._opening = asyncio.Lock()
+        self._opening = SharedAttempts()
+        self._checks: defaultdict[str, SharedAttempts] = defaultdict(SharedAttempts)
         self._client: CosmosClient | None = None
         self._credential: DefaultAzureCredential | None = None
         self._containers: dict[str, ContainerProxy] = {}
@@ -86,11 +89,10 @@ class CosmosAccount:
                 write regions, or if the container differs from its definition.
         """
         if name not in self._containers:
-            async with self._opening:
+            client = await self._get_or_open_client()
+            async with self._checks[name].hold_lock():
                 if name not in self._containers:
-                    self._containers[name] = await self._check_definition_and_open_container(
-                        await self._get_or_open_client(), name
-                    )
+                    self._containers[name] = await self._check_definition_and_open_container(client, name)
         return self._containers[name]
 
     async def close(self) -> None:
@@ -104,18 +106,21 @@ class CosmosAccount:
             await credential.close()
 
     async def _get_or_open_client(self) -> CosmosClient:
-        if self._client is None:
-            try:
-                self._client = self._create_client()
-                async with asyncio.timeout(OPEN_SECONDS):
-                    _reject_unsuitable_account(await open_client(self._client))
-            except BaseException as error:
-                # Otherwise a client that failed to open would not close its connections.
-                await self.close()
-                if not isinstance(error, Exception) or isinstance(error, WorkspaceError):
-                    raise
-                _LOG.exception("the Cosmos DB account cannot be opened")
-                raise build_unavailable_error() from error
+        async with self._opening.hold_lock():
+            return self._client or await self._open_client()
+
+    async def _open_client(self) -> CosmosClient:
+        try:
+            self._client = self._create_client()
+            async with asyncio.timeout(OPEN_SECONDS):
+                _reject_unsuitable_account(await open_client(self._client))
+        except BaseException as error:
+            # Otherwise a client that failed to open would not close its connections.
+            await self.close()
+            if not isinstance(error, Exception) or isinstance(error, WorkspaceError):
+                raise
+            _LOG.exception("the Cosmos DB account cannot be opened")
+            raise build_unavailable_error() from error
         return self._client
 
     def _create_client(self) -> CosmosClient:

@@ -21,6 +21,7 @@ from shared.backends.azure.cosmos_data_requests import retry_document_read
 from shared.backends.azure.cosmos_requests import CosmosUsage
 from shared.backends.azure.cosmos_transport import create_single_try_transport
 from shared.backends.azure.identity import create_app_credential
+from shared.backends.azure.shared_attempts import SharedAttempts
 from shared.data_stores.errors import (
     build_document_not_found_error,
     build_store_unavailable_error,
@@ -108,7 +109,7 @@ class DataAccounts:
         self.accounts = accounts
         self._client_id = client_id
         self._read_seconds = read_seconds
-        self._opening = asyncio.Lock()
+        self._opening = {store: SharedAttempts() for store in accounts}
         self._clients: dict[str, CosmosClient] = {}
         self._credential: DefaultAzureCredential | None = None
         self._containers: dict[Table, ContainerProxy] = {}
@@ -155,19 +156,18 @@ class DataAccounts:
         return self._credential
 
     async def _get_or_open_client(self, store: str) -> CosmosClient:
-        if store not in self._clients:
-            async with self._opening:
-                if store not in self._clients:
-                    self._clients[store] = await self._open_client(store)
-        return self._clients[store]
-
-    async def _open_client(self, store: str) -> CosmosClient:
-        account = self.accounts.get(store)
-        if account is None:
+        if store not in self.accounts:
             _LOG.error(
                 "a data store of the workspace has no account in DATA_STORE_ACCOUNTS", extra=logs.fields(store=store)
             )
             raise build_store_unavailable_error()
+        async with self._opening[store].hold_lock():
+            if store not in self._clients:
+                self._clients[store] = await self._open_client(store)
+        return self._clients[store]
+
+    async def _open_client(self, store: str) -> CosmosClient:
+        account = self.accounts[store]
         timeouts: dict[str, Any] = {"connection_timeout": CONNECT_SECONDS, "read_timeout": self._read_seconds}
         credential = account.key or self.get_or_create_credential()
         client = CosmosClient(

@@ -14,6 +14,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from shared.auth.jose import compute_thumbprint, to_jwk
 from shared.auth.ports import MAX_MINUTES
 from shared.backends.azure.key_vault import KeyVersion, Vault, call_vault
+from shared.backends.azure.shared_attempts import SharedAttempts
 from shared.errors import Kind, WorkspaceError
 from shared.observability import logs
 from shared.runtime import SYSTEM_RUNTIME, Runtime
@@ -48,7 +49,7 @@ class VaultSigningKey:
         self._name = name
         self._versions: list[KeyVersion] = []
         self._read_at = float("-inf")
-        self._reading = asyncio.Lock()
+        self._reading = SharedAttempts()
         self._signs: KeyVersion | None = None
         self._runtime = runtime
 
@@ -71,7 +72,7 @@ class VaultSigningKey:
 
     async def _read_current_versions(self) -> list[KeyVersion]:
         if self._runtime.monotonic() - self._read_at > FRESH_SECONDS:
-            async with self._reading:
+            async with self._reading.hold_lock():
                 if self._runtime.monotonic() - self._read_at > FRESH_SECONDS:
                     await self._refresh_versions()
         return self._versions

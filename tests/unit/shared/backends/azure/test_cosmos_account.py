@@ -1,16 +1,19 @@
 """Tests of the client of the workspace's Cosmos DB account: log of faults, failover, background requests."""
 
+import asyncio
 import logging
 from typing import Any
 
 import pytest
+from azure.core.pipeline.transport import AsyncHttpTransport
 from azure.cosmos import PartitionKey
-from azure.cosmos.aio import CosmosClient
+from azure.cosmos.aio import ContainerProxy, CosmosClient
 
-from emulators.cosmos import AccountOptions, CosmosServer
+from emulators.cosmos import AccountOptions, CosmosServer, FaultKind, InjectedFault
 from shared.backends.azure.cosmos_account import CosmosAccount
-from shared.backends.azure.cosmos_containers import CONNECTIONS
+from shared.backends.azure.cosmos_containers import CATALOG, CONNECTIONS
 from shared.backends.azure.cosmos_item_store import CosmosItemStore
+from shared.backends.azure.cosmos_transport import create_single_try_transport
 from shared.errors import WorkspaceError
 from tests.unit.shared.backends.azure.cosmos_stores import (
     CHAIN,
@@ -64,4 +67,39 @@ async def test_an_open_account_is_not_read_again() -> None:
         await CosmosItemStore(account, CONNECTIONS, "CODE", "it").read("n", "n")
         assert manager.refresh_task is None
         assert len(server.requests.list_by_operation("read_account")) == opened
+        await account.close()
+
+
+async def test_callers_that_wait_for_an_account_share_its_failure() -> None:
+    """If an account cannot be opened, all callers that wait for it fail after one attempt to open it."""
+    transports: list[AsyncHttpTransport[Any, Any]] = []
+
+    def create_transport() -> AsyncHttpTransport[Any, Any]:
+        transports.append(create_single_try_transport())
+        return transports[-1]
+
+    async with CosmosServer() as server:
+        server.faults.add(InjectedFault(FaultKind.STATUS, status=403))
+        account = CosmosAccount(server.endpoint, DATABASE, key=server.key, create_transport=create_transport)
+        names = [CONNECTIONS.name, CATALOG.name] * 3
+        errors = await asyncio.gather(*map(account.open_container, names), return_exceptions=True)
+        assert [getattr(error, "code", None) for error in errors] == ["PROVENANCE_UNAVAILABLE"] * len(names)
+        assert len(transports) == 1
+        server.faults.clear()
+        await create_database(server)
+        assert (await account.open_container(CONNECTIONS.name)).id == CONNECTIONS.name
+        await account.close()
+
+
+async def test_callers_that_wait_for_a_container_share_its_failure() -> None:
+    """If a container cannot be read, the callers that wait for it fail after one attempt; other containers open."""
+    async with CosmosServer() as server:
+        await create_database(server)
+        server.faults.add(InjectedFault(FaultKind.STATUS, lambda sent: CATALOG.name in sent.segments, status=403))
+        account = CosmosAccount(server.endpoint, DATABASE, key=server.key)
+        names = [CATALOG.name] * 3 + [CONNECTIONS.name]
+        *errors, opened = await asyncio.gather(*map(account.open_container, names), return_exceptions=True)
+        assert [getattr(error, "code", None) for error in errors] == ["PROVENANCE_UNAVAILABLE"] * 3
+        assert isinstance(opened, ContainerProxy)
+        assert len(server.requests.list_by_operation("read_container")) == 2
         await account.close()

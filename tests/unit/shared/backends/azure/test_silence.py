@@ -4,11 +4,13 @@ import asyncio
 import base64
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from azure.core.exceptions import AzureError
 
+from emulators.cosmos import CosmosServer
 from shared.backends.azure.blobs import AzureBlobStore, BlobAccount
 from shared.backends.azure.checkpoint_blobs import BlobCheckpointStore
 from shared.backends.azure.cosmos_account import CosmosAccount
@@ -26,6 +28,7 @@ from shared.telemetry.models import HubMessage
 from shared.warm_queries.ports import EngineQuery
 from tests.key_vault import Tokens
 from tests.key_vault.server import TOKEN
+from tests.unit.shared.backends.azure.cosmos_accounts import TABLES, create_tables
 
 SHORT = 0.2
 GIVEN_UP = 25.0
@@ -42,6 +45,7 @@ class SilentServer:
 
     def __init__(self) -> None:
         self.connections = 0
+        self.connected = asyncio.Event()
         self.drips = False
         self._server: asyncio.Server | None = None
 
@@ -69,6 +73,7 @@ class SilentServer:
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.connections += 1
+        self.connected.set()
         try:
             if self.drips:
                 writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n")
@@ -224,6 +229,27 @@ async def test_data_store_requests_time_out(silent_server: SilentServer) -> None
     table = Table(PLACE, AccountContainer("workorders", "/line"))
     await check_fails(lambda: accounts.open_container(table), "DATA_STORE_UNAVAILABLE")
     await accounts.close()
+
+
+async def test_a_silent_data_store_does_not_delay_others(silent_server: SilentServer) -> None:
+    """While the account of one data store does not respond, the accounts of other data stores can be opened."""
+    async with CosmosServer() as server:
+        await create_tables(server)
+        sound, silent = TABLES["/line"], replace(TABLES["/line"], place=DatabaseAddress("silent", "orders"))
+        accounts = DataAccounts(
+            {
+                silent.place.store: DataAccount(silent_server.url, key=KEY),
+                sound.place.store: DataAccount(server.endpoint, key=server.key),
+            }
+        )
+        waiting = asyncio.create_task(accounts.open_container(silent))
+        async with asyncio.timeout(GIVEN_UP):
+            await silent_server.connected.wait()
+            assert (await accounts.open_container(sound)).id == sound.container.name
+        assert not waiting.done()
+        waiting.cancel()
+        await asyncio.gather(waiting, return_exceptions=True)
+        await accounts.close()
 
 
 async def test_identity_provider_requests_time_out(silent_server: SilentServer) -> None:

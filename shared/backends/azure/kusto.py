@@ -319,7 +319,8 @@ class KustoTelemetryTable:
             # The SDK would wait for an hour.
             async with asyncio.timeout(self._ingest_seconds + self._margin_seconds):
                 await self._get_or_open_client().execute_mgmt(self._database, command, properties)
-        except (KustoError, OSError, ValueError, LookupError) as error:
+        except (KustoError, OSError, ValueError, LookupError, TypeError) as error:
+            # The SDK raises the last three if the reply is not a Kusto reply.
             # The text of the error can contain the signed address of the file.
             _LOG.warning("a file cannot be ingested", extra=logs.fields(tag=tag, error=type(error).__name__))
             if is_access_denied(error):

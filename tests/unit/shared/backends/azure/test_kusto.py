@@ -70,6 +70,21 @@ async def test_an_unreachable_endpoint_is_unavailable(endpoint: Endpoint) -> Non
     assert "loopback" in (await get_query_error(endpoint)).detail
 
 
+@pytest.mark.parametrize("reply", [None, [], {"Tables": None}])
+async def test_an_ingestion_without_a_kusto_reply_is_unavailable(endpoint: Endpoint, reply: object) -> None:
+    """If the reply to an ingestion is not a Kusto reply, the ingestion is UNAVAILABLE and can be repeated."""
+
+    async def locate_file(blob: str) -> str:
+        return f"/files/{blob}"
+
+    endpoint.set_reply(reply)
+    table = KustoTelemetryTable(endpoint.url, "db", locate_file)
+    with pytest.raises(WorkspaceError) as caught:
+        await table.ingest("rows.parquet", "step-1")
+    await table.close()
+    assert caught.value.code == "QUERY_ENGINE_UNAVAILABLE"
+
+
 @pytest.mark.parametrize(
     ("status", "code", "expected"),
     [(403, "Forbidden", "needs the role Ingestor"), (500, "Internal", "retry later")],

@@ -37,7 +37,8 @@ UPLOAD_HEADERS: Final = {"x-ms-blob-type": "BlockBlob"}
 class BlobStore(Protocol):
     """Container of blobs. Writes are atomic: a blob exists completely or not at all, also after a crash.
 
-    Every method raises WorkspaceError UNAVAILABLE ``BLOB_STORE_UNAVAILABLE`` when the store does not respond.
+    Every method raises WorkspaceError UNAVAILABLE ``BLOB_STORE_UNAVAILABLE`` when the store does not respond. Methods
+    that read a blob also raise it if the blob is replaced meanwhile.
     """
 
     async def create_if_missing(self, name: str, content: bytes) -> bool:

@@ -33,6 +33,7 @@ BLOCK_BYTES: Final = 1024 * 1024
 _PARALLEL_DELETES: Final = 8
 _KEY_LIVES: Final = timedelta(days=2)
 _CLOCK_SKEW: Final = timedelta(minutes=15)
+_EXISTING_BLOB_CODES: Final = frozenset({"BlobAlreadyExists", "BlobImmutableDueToPolicy"})
 _LOG = get_logger("blobs")
 
 
@@ -150,7 +151,9 @@ class AzureBlobStore:
         async def upload_new_blob() -> bool:
             try:
                 await self._open_blob(name).upload_blob(content, overwrite=False)  # with If-None-Match: *
-            except ResourceExistsError:
+            except ResourceExistsError as error:
+                if not is_existing_blob_error(error):
+                    raise
                 return False
             return True
 
@@ -169,7 +172,7 @@ class AzureBlobStore:
         async def download_blob() -> bytes:
             return await (await self._open_blob(name).download_blob()).readall()
 
-        return await _call_and_convert_errors(download_blob)
+        return await _read_and_convert_errors(download_blob)
 
     async def read_end(self, name: str, size: int) -> bytes:
         async def download_end() -> bytes:
@@ -179,7 +182,7 @@ class AzureBlobStore:
             length = min(size, whole)
             return await (await self._open_blob(name).download_blob(offset=whole - length, length=length)).readall()
 
-        return await _call_and_convert_errors(download_end)
+        return await _read_and_convert_errors(download_end)
 
     async def read_range(self, name: str, start: int, size: int, etag: str | None = None) -> bytes:
         condition: dict[str, Any] = {}
@@ -204,7 +207,7 @@ class AzureBlobStore:
                 async for chunk in found.chunks():
                     await self._runtime.run_in_thread(file.write, chunk)
 
-        await _call_and_convert_errors(download_to_file)
+        await _read_and_convert_errors(download_to_file)
 
     async def list(self, prefix: str) -> AsyncIterator[Blob]:
         pages = self._open_container().list_blobs(name_starts_with=prefix).by_page()
@@ -288,7 +291,23 @@ async def _call_and_convert_errors[T](request: Callable[[], Awaitable[T]]) -> T:
         raise _build_unavailable_error(error) from error
 
 
-def _build_unavailable_error(error: AzureError) -> WorkspaceError:
+async def _read_and_convert_errors[T](read: Callable[[], Awaitable[T]]) -> T:
+    """Read a blob of any ETag; a blob that is replaced between two requests of the SDK can be read again later."""
+    try:
+        return await _call_and_convert_errors(read)
+    except BlobReplacedError as error:
+        raise _build_unavailable_error(error) from error
+
+
+def is_existing_blob_error(error: ResourceExistsError) -> bool:
+    """Return whether a blob was not created because a blob with its name exists.
+
+    The SDK raises the same exception for every reply 409, for instance while the container is being deleted.
+    """
+    return getattr(error, "error_code", None) in _EXISTING_BLOB_CODES
+
+
+def _build_unavailable_error(error: AzureError | BlobReplacedError) -> WorkspaceError:
     # The error's text can contain a signed address.
     _LOG.warning("the blob store does not answer", extra=fields(error=type(error).__name__))
     detail = "The blob store does not respond; retry later."

@@ -12,7 +12,7 @@ from typing import Any, Final
 from azure.core.exceptions import AzureError, ResourceExistsError, ResourceNotFoundError
 from azure.storage.blob.aio import BlobClient
 
-from shared.backends.azure.blobs import BlobAccount
+from shared.backends.azure.blobs import BlobAccount, is_existing_blob_error
 from shared.errors import Kind, WorkspaceError
 from shared.observability.logs import fields, get_logger
 from shared.provenance.checkpoint_ports import StoredCheckpoint
@@ -47,7 +47,9 @@ class BlobCheckpointStore:
         async def upload_checkpoint() -> bool:
             try:
                 await self._open_checkpoint_blob(name).upload_blob(note, overwrite=False)  # with If-None-Match: *
-            except ResourceExistsError:
+            except ResourceExistsError as error:
+                if not is_existing_blob_error(error):
+                    raise
                 return False
             return True
 

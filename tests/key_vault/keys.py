@@ -28,11 +28,15 @@ class Version:
     created: int
     name: str = field(default_factory=lambda: uuid.uuid4().hex)
     enabled: bool = True
+    not_before: int | None = None
+    expires: int | None = None
     private: ec.EllipticCurvePrivateKey = field(default_factory=lambda: ec.generate_private_key(ec.SECP256R1()))
 
     def attributes(self) -> dict[str, Any]:
         """Return the attributes in the form of the REST interface."""
-        return {"enabled": self.enabled, "created": self.created, "updated": self.created, "recoveryLevel": "Purgeable"}
+        times = {"nbf": self.not_before, "exp": self.expires}
+        common = {"enabled": self.enabled, "created": self.created, "updated": self.created}
+        return {**common, "recoveryLevel": "Purgeable", **{name: time for name, time in times.items() if time}}
 
     def bundle(self, key_id: str) -> dict[str, Any]:
         """Return the key in the form of the REST interface, with the public key."""

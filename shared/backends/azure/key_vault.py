@@ -14,7 +14,7 @@ from typing import Any, Final
 from azure.core.credentials_async import AsyncTokenCredential
 from azure.core.exceptions import AzureError
 from azure.identity.aio import DefaultAzureCredential
-from azure.keyvault.keys import KeyVaultKey
+from azure.keyvault.keys import KeyProperties, KeyVaultKey
 from azure.keyvault.keys.aio import KeyClient
 from azure.keyvault.keys.crypto import SignatureAlgorithm
 from azure.keyvault.keys.crypto.aio import CryptographyClient
@@ -40,11 +40,19 @@ class KeyVersion:
         version: id of the version in the vault.
         created_at: time at which the version was created, in whole seconds.
         public: public key of this version.
+        not_before: time before which the vault does not sign with this version; None for no such time.
+        expires_at: time from which the vault does not sign with this version; None for no such time.
     """
 
     version: str
     created_at: datetime
     public: ec.EllipticCurvePublicKey
+    not_before: datetime | None = None
+    expires_at: datetime | None = None
+
+    def can_sign_at(self, at: datetime) -> bool:
+        """Return whether the vault signs with this version at a time."""
+        return (self.not_before is None or self.not_before <= at) and (self.expires_at is None or at < self.expires_at)
 
 
 class Vault:
@@ -72,7 +80,7 @@ class Vault:
         self._client: KeyClient | None = None
         self._credential: DefaultAzureCredential | None = None
         self._signers: dict[tuple[str, str], CryptographyClient] = {}
-        self._known: dict[tuple[str, str], KeyVersion] = {}
+        self._public_keys: dict[tuple[str, str], ec.EllipticCurvePublicKey] = {}
 
     async def list_enabled_versions(self, name: str) -> list[KeyVersion]:
         """Return the enabled versions of a key, oldest first.
@@ -83,8 +91,8 @@ class Vault:
         """
         with _open_vault_call_span("list versions"):
             listed = self._open_client().list_properties_of_key_versions(name)
-            enabled = [properties.version async for properties in listed if properties.enabled]
-            found = [await self._load_key_version(name, version) for version in enabled if version]
+            enabled = [properties async for properties in listed if properties.enabled and properties.version]
+            found = [await self._load_key_version(name, properties) for properties in enabled]
         return sorted(found, key=lambda version: (version.created_at, version.version))
 
     async def sign(self, name: str, version: str, message: bytes) -> bytes:
@@ -120,13 +128,13 @@ class Vault:
         if credential is not None:
             await credential.close()
 
-    async def _load_key_version(self, name: str, version: str) -> KeyVersion:
-        # The key of a version never changes.
-        if (name, version) not in self._known:
-            key = await self._open_client().get_key(name, version)
-            created_at = key.properties.created_on or datetime.fromtimestamp(0, UTC)
-            self._known[name, version] = KeyVersion(version, created_at, _to_public_key(key))
-        return self._known[name, version]
+    async def _load_key_version(self, name: str, properties: KeyProperties) -> KeyVersion:
+        version, created_at = str(properties.version), properties.created_on or datetime.fromtimestamp(0, UTC)
+        # The key of a version never changes, but the times of its validity can.
+        if (name, version) not in self._public_keys:
+            self._public_keys[name, version] = _to_public_key(await self._open_client().get_key(name, version))
+        public = self._public_keys[name, version]
+        return KeyVersion(version, created_at, public, properties.not_before, properties.expires_on)
 
     def _open_client(self) -> KeyClient:
         if self._client is None:

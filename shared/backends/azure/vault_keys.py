@@ -98,22 +98,32 @@ class VaultSigningKey:
 
 
 def select_signing_version(versions: Sequence[KeyVersion], at: datetime) -> KeyVersion:
-    """Return the key version that signs: the newest version that is at least :data:`SETTLING` old.
+    """Return the key version that signs: the newest that may sign and has been valid for at least :data:`SETTLING`.
 
-    If there is no such version, the oldest version signs.
+    If there is no such version, the oldest version that may sign signs; if none may sign, the oldest version.
     """
-    settled = [version for version in versions if version.created_at + SETTLING <= at]
-    return settled[-1] if settled else versions[0]
+    valid = [version for version in versions if version.can_sign_at(at)] or versions
+    settled = [version for version in valid if _compute_first_signature_time(version) <= at]
+    return settled[-1] if settled else valid[0]
 
 
 def select_versions_to_publish(versions: Sequence[KeyVersion], at: datetime) -> list[KeyVersion]:
     """Return the key versions to publish, oldest first: all except those whose tokens have all expired."""
-    successors = [*versions[1:], None]
     return [
         version
-        for version, successor in zip(versions, successors, strict=True)
-        if successor is None or successor.created_at + SETTLING + OUTLIVED > at
+        for index, version in enumerate(versions)
+        if not any(_has_replaced_earlier_versions(successor, at) for successor in versions[index + 1 :])
     ]
+
+
+def _has_replaced_earlier_versions(version: KeyVersion, at: datetime) -> bool:
+    """Return whether a version has signed for so long that all tokens of earlier versions have expired."""
+    # After a version has expired, an earlier version signs again.
+    return version.can_sign_at(at) and _compute_first_signature_time(version) + OUTLIVED <= at
+
+
+def _compute_first_signature_time(version: KeyVersion) -> datetime:
+    return max(version.created_at, version.not_before or version.created_at) + SETTLING
 
 
 class VaultNoteSigner:

@@ -110,6 +110,41 @@ async def test_key_versions_rotate(emulator: KeyVaultDouble, vault_client: Vault
 
 
 @pytest.mark.usefixtures("uncached_key_versions")
+async def test_a_key_version_signs_after_its_activation_date(emulator: KeyVaultDouble, vault_client: Vault) -> None:
+    """A key version signs an hour after its activation date; until then, and for its tokens, the old one is kept."""
+    clock = Clock()
+    key = VaultSigningKey(vault_client, "tokens", runtime=Runtime(now=clock))
+    old = emulator.keys.create_version("tokens", START.timestamp() - 10_000)
+    new = emulator.keys.create_version("tokens", START.timestamp())
+    new.not_before = int((START + timedelta(days=60)).timestamp())
+    clock.now = START + timedelta(days=60)
+    assert await list_published_ids(key) == [get_key_id(old), get_key_id(new)]
+    clock.now += SETTLING
+    assert await list_published_ids(key) == [get_key_id(new), get_key_id(old)]
+    clock.now += LONGEST
+    assert await list_published_ids(key) == [get_key_id(new), get_key_id(old)]
+    clock.now += timedelta(hours=2)
+    assert await list_published_ids(key) == [get_key_id(new)]
+
+
+@pytest.mark.usefixtures("uncached_key_versions")
+async def test_an_expired_key_version_does_not_sign(emulator: KeyVaultDouble, vault_client: Vault) -> None:
+    """From the expiry date of a key version on, an earlier version signs; the tokens of the expired one stay valid."""
+    clock = Clock()
+    key = VaultSigningKey(vault_client, "tokens", runtime=Runtime(now=clock))
+    old = emulator.keys.create_version("tokens", START.timestamp() - 10_000)
+    new = emulator.keys.create_version("tokens", START.timestamp())
+    new.expires = int((START + timedelta(days=60)).timestamp())
+    clock.now = START + timedelta(days=59)
+    assert await list_published_ids(key) == [get_key_id(new)]
+    clock.now += timedelta(days=1)
+    assert await list_published_ids(key) == [get_key_id(old), get_key_id(new)]
+    newest = emulator.keys.create_version("tokens", clock.now.timestamp())
+    clock.now += SETTLING
+    assert await list_published_ids(key) == [get_key_id(newest), get_key_id(old), get_key_id(new)]
+
+
+@pytest.mark.usefixtures("uncached_key_versions")
 async def test_a_disabled_key_version_neither_signs_nor_verifies(emulator: KeyVaultDouble, vault_client: Vault) -> None:
     """A disabled key version neither signs nor verifies; without an enabled version, no token can be signed."""
     clock = Clock()

@@ -18,6 +18,7 @@ from aiohttp.abc import AbstractResolver, ResolveResult
 from yarl import URL
 
 from shared.errors import Kind, WorkspaceError
+from shared.observability.logs import fields, get_logger
 from shared.outbound.addresses import AddressRefusedError, AddressRules, OutboundUrl, parse_addresses
 from shared.outbound.ports import OutboundFailedError, OutboundReply, OutboundRequest
 from shared.runtime import SYSTEM_RUNTIME, Runtime
@@ -32,9 +33,12 @@ KEEPALIVE_SECONDS: Final = 4.0
 _IPV4: Final = 4
 KEYS_MAX_AGE_SECONDS = 3600.0
 MIN_REFRESH_SECONDS = 10.0
+OUTAGE_SECONDS: Final = 86_400.0
+"""Age in seconds up to which cached public keys are used while the identity provider cannot be reached."""
 _CONNECT_SECONDS = 5.0
 _TOTAL_SECONDS = 10.0
 _MAX_BYTES = 1024 * 1024
+_LOG = get_logger("auth")
 
 type Lookup = Callable[[str], Sequence[str]]
 """Function that returns the IP addresses of a host name."""
@@ -251,7 +255,8 @@ class HttpOpenIdProvider:
     """Implementation of OpenIdProvider: reads the discovery document and the public keys of a tenant.
 
     The document follows OpenID Connect Discovery 1.0. Keys are refreshed each hour. After an unknown key id or a
-    failure, keys are refreshed at most every ten seconds.
+    failure, keys are refreshed at most every ten seconds. While the provider cannot be reached, the cached keys remain
+    in use for :data:`OUTAGE_SECONDS`.
 
     Args:
         discovery_url: address of the discovery document.
@@ -271,14 +276,25 @@ class HttpOpenIdProvider:
         self._runtime = runtime
 
     async def load_issuer(self) -> str:
-        await self._refresh_keys_if_older(KEYS_MAX_AGE_SECONDS)
+        await self._refresh_keys_hourly()
         return self._issuer
 
     async def find_public_key(self, key_id: str) -> Mapping[str, Any] | None:
-        await self._refresh_keys_if_older(KEYS_MAX_AGE_SECONDS)
+        await self._refresh_keys_hourly()
         if key_id not in self._keys:
             await self._refresh_keys_if_older(MIN_REFRESH_SECONDS)
         return self._keys.get(key_id)
+
+    async def _refresh_keys_hourly(self) -> None:
+        can_use_cached_keys = self._runtime.monotonic() - self._fetched_at < OUTAGE_SECONDS
+        if can_use_cached_keys and self._lock.locked():
+            # Another caller refreshes the keys, which can take long if the provider does not respond.
+            return
+        try:
+            await self._refresh_keys_if_older(KEYS_MAX_AGE_SECONDS)
+        except WorkspaceError:
+            if not can_use_cached_keys:
+                raise
 
     async def _refresh_keys_if_older(self, max_age: float) -> None:
         if self._runtime.monotonic() - self._fetched_at < max_age:
@@ -301,6 +317,7 @@ class HttpOpenIdProvider:
             self._keys = {str(key["kid"]): key for key in keys["keys"] if "kid" in key}
         except (aiohttp.ClientError, TimeoutError, ValueError, KeyError, TypeError, RecursionError) as error:
             self._failed_at = self._runtime.monotonic()
+            _LOG.warning("cannot fetch the keys of the identity provider", extra=fields(error=type(error).__name__))
             raise _build_unavailable_error() from error
         self._fetched_at = self._runtime.monotonic()
 

@@ -17,7 +17,13 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from cryptography.x509.oid import NameOID
 
-from shared.backends.outbound_http import KEYS_MAX_AGE_SECONDS, MIN_REFRESH_SECONDS, CheckedHttp, HttpOpenIdProvider
+from shared.backends.outbound_http import (
+    KEYS_MAX_AGE_SECONDS,
+    MIN_REFRESH_SECONDS,
+    OUTAGE_SECONDS,
+    CheckedHttp,
+    HttpOpenIdProvider,
+)
 from shared.errors import WorkspaceError
 from shared.outbound.addresses import AddressRefusedError, AddressRules, parse_networks, parse_outbound_url
 from shared.outbound.ports import OutboundFailedError, OutboundReply, OutboundRequest
@@ -244,17 +250,24 @@ class Tenant:
         keys: the published keys.
         discovery: the discovery document; None for a valid document of this tenant.
         requests: number of requests for the discovery document.
+        may_reply: set while the tenant replies to requests for the discovery document; by default it is.
+        requested: set when a request for the discovery document has waited for its reply.
     """
 
     def __init__(self) -> None:
         self.keys: list[dict[str, Any]] = [{"kid": "k1", "kty": "EC"}]
         self.discovery: Any = None
         self.requests = 0
+        self.may_reply, self.requested = asyncio.Event(), asyncio.Event()
+        self.may_reply.set()
         self.url = ""
 
     async def return_discovery_document(self, _: web.Request) -> web.Response:
         """Return the discovery document."""
         self.requests += 1
+        if not self.may_reply.is_set():
+            self.requested.set()
+            await self.may_reply.wait()
         return web.json_response(self.discovery or {"issuer": "https://issuer/", "jwks_uri": f"{self.url}/keys"})
 
     async def return_public_keys(self, _: web.Request) -> web.Response:
@@ -293,6 +306,38 @@ async def test_keys_are_cached_for_an_hour(tenant: Tenant) -> None:
     time.advance(KEYS_MAX_AGE_SECONDS)
     await provider.load_issuer()
     assert tenant.requests == 2
+
+
+async def test_cached_keys_remain_in_use_while_the_provider_is_down(tenant: Tenant) -> None:
+    """While the keys cannot be refreshed, cached keys are used for a day; an unknown key id is UNAVAILABLE."""
+    provider, time = build_provider(tenant)
+    await provider.load_issuer()
+    tenant.discovery = {"issuer": "x"}
+    time.advance(OUTAGE_SECONDS - 1)
+    assert await provider.load_issuer() == "https://issuer/"
+    assert await provider.find_public_key("k1") == {"kid": "k1", "kty": "EC"}
+    with pytest.raises(WorkspaceError) as raised:
+        await provider.find_public_key("k2")
+    assert raised.value.code == "IDENTITY_PROVIDER_UNAVAILABLE"
+    time.advance(1)
+    with pytest.raises(WorkspaceError) as raised:
+        await provider.find_public_key("k1")
+    assert raised.value.code == "IDENTITY_PROVIDER_UNAVAILABLE"
+
+
+async def test_a_refresh_of_the_keys_delays_one_caller_only(tenant: Tenant) -> None:
+    """While one caller refreshes the keys after an hour, other callers use the cached keys."""
+    provider, time = build_provider(tenant)
+    await provider.load_issuer()
+    time.advance(KEYS_MAX_AGE_SECONDS)
+    tenant.may_reply.clear()
+    refreshing = asyncio.create_task(provider.load_issuer())
+    async with asyncio.timeout(30):
+        await tenant.requested.wait()
+        assert await provider.find_public_key("k1") == {"kid": "k1", "kty": "EC"}
+    assert not refreshing.done()
+    tenant.may_reply.set()
+    assert await refreshing == "https://issuer/"
 
 
 async def test_an_unknown_key_is_looked_for_at_most_every_ten_seconds(tenant: Tenant) -> None:

@@ -1,20 +1,29 @@
-"""Tests of the Cosmos DB item that stores a principal's rate limit, under any load."""
+"""Tests of rate limits in Cosmos DB: of the item with a principal's budget under any load, and of timeouts."""
 
 import json
+import time
 from collections import deque
 from collections.abc import Callable
 from typing import Any
 
+import pytest
+from azure.core.pipeline.transport import AsyncHttpTransport
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shared.backends.azure.cosmos_rate_limits import _PrincipalBudget
+from emulators.cosmos import CosmosServer, FaultKind, InjectedFault
+from shared.backends.azure.cosmos_account import CosmosAccount
+from shared.backends.azure.cosmos_rate_limits import CosmosLeaseStore, _PrincipalBudget
+from shared.backends.azure.cosmos_transport import create_single_try_transport
+from shared.errors import WorkspaceError
 from shared.rate_limits.limiter import RateLimiter
 from shared.rate_limits.models import Budget
 from shared.rate_limits.ports import Lease, LeaseRequest
 from shared.runtime import SYSTEM_RUNTIME
+from tests.unit.shared.backends.azure.cosmos_stores import DATABASE, create_database
 from tests.virtual_time import VirtualTime
 
+LEASE = LeaseRequest("p", "i", previous="", used=0, used_until=0.0, wanted=1, active=1, budget=100)
 STEPS = st.lists(st.tuples(st.integers(0, 2), st.integers(1, 30), st.floats(0, 20)), min_size=1, max_size=40)
 
 
@@ -70,3 +79,23 @@ async def test_the_item_stays_small_and_the_budget_is_used() -> None:
             clock.advance(1 / 34)
     assert 970 <= sum(let_in[: 60 * 34]) <= 1000
     assert len(items.held["p"]) < 3_000
+
+
+async def test_the_timeout_of_a_lease_does_not_end_the_opening_of_the_account() -> None:
+    """If the account opens more slowly than a lease may take, the lease fails, but the account opens once."""
+    transports: list[AsyncHttpTransport[Any, Any]] = []
+
+    def create_transport() -> AsyncHttpTransport[Any, Any]:
+        transports.append(create_single_try_transport())
+        return transports[-1]
+
+    async with CosmosServer() as server:
+        await create_database(server)
+        server.faults.add(InjectedFault(FaultKind.DELAY, lambda sent: sent.operation == "read_account", seconds=0.5))
+        account = CosmosAccount(server.endpoint, DATABASE, key=server.key, create_transport=create_transport)
+        with pytest.raises(WorkspaceError) as caught:
+            await CosmosLeaseStore(account, timeout_seconds=0.05).lease_budget_slice(LEASE, time.time)
+        assert caught.value.code == "RATE_LIMITS_UNAVAILABLE"
+        assert (await CosmosLeaseStore(account, timeout_seconds=30).lease_budget_slice(LEASE, time.time)).granted == 1
+        assert len(transports) == 1
+        await account.close()

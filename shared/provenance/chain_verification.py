@@ -4,7 +4,7 @@ Most records are simple events: events in ASCII whose numbers orjson and RFC 878
 them in one loop with few calls. All other records are verified by the complete rules, which also describe faults.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
 from operator import itemgetter
@@ -84,7 +84,8 @@ class EventFastPath:
                     or value["PreviousHash"] != last
                     or value["RecordID"] != f"{sequence:012d}"
                     or dumps(projection := fields(value))[:-1] + _NULL_FIELDS != projected
-                    or None in projection
+                    # Raises TypeError for a field that is not text: the stored field can be the same number.
+                    or not "".join(projection)
                     or projection[0] < time
                     or not (projection[0] == time > "" or matches_time(projection[0]) or is_record_time(projection[0]))
                     or dumps(value, None, STRICT) != canonical
@@ -246,6 +247,7 @@ class ChainVerification:
             and value.get("RecordID") == format_record_id(sequence)
             and compute_digest(record.canonical) == record.hash
             and get_filter_fields(value) == record.projection
+            and all(isinstance(one, str) for one in record.projection.values())
             and get_record_time(value) >= self.time
             and is_record_time(get_record_time(value))
             and "Hash" not in value
@@ -322,8 +324,7 @@ def read_content_time(record: ChainRecord) -> str:
 def to_rows(records: Iterable[ChainRecord]) -> Iterable[Row]:
     """Convert records to rows (plain tuples), the form in which the verification reads records."""
     for record in records:
-        fields = orjson.dumps(tuple(map(record.projection.get, PROJECTED)), default=_replace_unserialisable_field)
-        yield (record.sequence, record.canonical, record.hash, fields)
+        yield (record.sequence, record.canonical, record.hash, _encode_filter_fields(record.projection))
 
 
 def find_sequence_with_same_predecessor(records: Sequence[ChainRecord], fault: ChainFault) -> int | None:
@@ -353,11 +354,17 @@ def _parse_filter_fields(array: bytes) -> dict[str, str]:
     try:
         values = orjson.loads(array)
     except ValueError:
-        # The stored text has invalid characters, so no field can equal the content.
+        # A stored field has invalid characters or no JSON form, so no field can equal the content.
         return dict.fromkeys(PROJECTED, "\ud800")
     return {name: value for name, value in zip(PROJECTED, values, strict=True) if value is not None}
 
 
-def _replace_unserialisable_field(_: object) -> int:
-    """Return a number in place of a filter field that JSON cannot contain, because no text equals a number."""
-    return 0
+def _encode_filter_fields(fields: Mapping[str, str]) -> bytes:
+    """Encode filter fields as the JSON array of a row; return no bytes if a field has a value that JSON cannot contain.
+
+    A row without an array is invalid, because :func:`_parse_filter_fields` returns values that no content equals.
+    """
+    try:
+        return orjson.dumps(tuple(map(fields.get, PROJECTED)))
+    except TypeError:
+        return b""

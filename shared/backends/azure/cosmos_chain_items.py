@@ -239,7 +239,7 @@ def _convert_fields_to_texts(fields: Mapping[str, Any]) -> dict[str, str]:
 
 def _replace_digests_by_texts(fields: dict[str, str], canonical: bytes) -> dict[str, str]:
     """Replace the digests in filter fields by the full texts of the record, if the digests match."""
-    digests = [name for name, value in fields.items() if str(value).startswith(_DIGEST)]
+    digests = [name for name, value in fields.items() if value.startswith(_DIGEST)]
     if not digests:
         return fields
     try:
@@ -248,7 +248,7 @@ def _replace_digests_by_texts(fields: dict[str, str], canonical: bytes) -> dict[
         return fields
     for name in digests:
         value = values.get(name)
-        if value is not None and hash_filter_value_if_long(value) == fields[name]:
+        if isinstance(value, str) and hash_filter_value_if_long(value) == fields[name]:
             fields[name] = value
     return fields
 

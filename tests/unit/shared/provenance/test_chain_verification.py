@@ -12,6 +12,7 @@ from oi.verification.command import main
 from shared.errors import WorkspaceError
 from shared.provenance.amendments import AmendmentPolicy, Amendments
 from shared.provenance.canonical import encode_jcs
+from shared.provenance.chain_verification import ChainVerification, to_rows
 from shared.provenance.hash_rule import compute_digest, format_record_id
 from shared.provenance.merkle_proofs import Proofs
 from shared.provenance.models import AmendmentBody
@@ -104,6 +105,39 @@ async def test_the_reason_of_a_sound_chain_counts_its_records(ledger: Ledger, co
     await ledger.fill(chain, count)
     verdict = await ledger.verify(chain)
     assert (verdict.chain_valid, verdict.reason) == (True, reason)
+
+
+@pytest.mark.parametrize("value", [0, False])
+async def test_bytes_in_a_filter_field_never_equal_a_number_in_the_content(ledger: Ledger, value: Any) -> None:
+    """A record with bytes as a filter field is invalid, whatever its content; no checkpoint covers it."""
+    last = (await ledger.records(PLATFORM))[-1]
+    canonical = encode_jcs(json.loads(last.canonical) | {"EntityID": value})
+    digest = compute_digest(canonical)
+
+    def forge_last_record(connection: sqlite3.Connection) -> None:
+        edit = f"UPDATE records SET canonical = ?, hash = ?, entity_id = x'00' WHERE chain = {CHAIN} AND sequence = ?"
+        connection.execute(edit, (canonical, digest, COUNT))
+        connection.execute(f"UPDATE chains SET hash = ? WHERE chain = {CHAIN}", (digest,))
+
+    ledger.tamper(forge_last_record)
+    verdict = await ledger.verify(PLATFORM)
+    assert (verdict.broken_at, verdict.reason) == (
+        format_record_id(COUNT),
+        f"filter fields of {format_record_id(COUNT)} are not text: EntityID",
+    )
+    with pytest.raises(WorkspaceError) as refusal:
+        await ledger.checkpoints.create(PLATFORM)
+    assert refusal.value.code == "CHECKPOINT_REFUSED"
+
+
+@pytest.mark.parametrize("field", ["\ud800", b"x"])
+async def test_a_filter_field_that_json_cannot_contain_is_a_fault(ledger: Ledger, field: Any) -> None:
+    """A filter field with half of a surrogate pair, or with bytes, makes its record invalid."""
+    first = (await ledger.records(PLATFORM))[0]
+    verification = ChainVerification(json.loads(first.canonical)["PreviousHash"])
+    verification.verify_rows(to_rows([first._replace(projection={**first.projection, "EntityID": field})]))
+    assert verification.fault is not None
+    assert "the filter fields of 000000000001 differ from its content" in verification.fault.reason
 
 
 @pytest.mark.parametrize("name", DAMAGE)

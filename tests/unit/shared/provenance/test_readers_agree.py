@@ -108,6 +108,16 @@ def test_all_readers_agree_on_records_with_any_value(value: Any, written: Any, d
         assert_readers_agree(text, hashed)
 
 
+@pytest.mark.parametrize("name", ["EntityID", "UserID", "ReasonCategory"])
+@pytest.mark.parametrize("value", [0, False, 1.5, None, [], {}])
+def test_all_readers_reject_a_filter_field_that_is_not_text(name: str, value: Any) -> None:
+    """A filter field that is not text is invalid for all readers, also if the stored field equals the content."""
+    content = json.loads(FIRST.canonical) | {"PreviousHash": FIRST.hash, "RecordID": format_record_id(2), name: value}
+    text = rfc8785.dumps(content)
+    is_valid, _, shown = read_with_all_readers(text, compute_digest(text))
+    assert (is_valid, is_valid_offline(shown)) == (False, False)
+
+
 def compute_possible_hashes(text: bytes) -> set[str]:
     """Return the Hashes that a forger could store: of the bytes of the text, and of the record parsed from it."""
     return {compute_digest(text), compute_digest(canonicalise_record(text) or b"")}

@@ -69,6 +69,10 @@ DAMAGE: dict[str, tuple[dict[str, Any], bool]] = {
     "a hash that ends its string": ({"hash": '","x":"'}, True),
     "a hash of another type": ({"hash": [1]}, False),
     "no filter fields": ({"p": None}, False),
+    "a digest of a number": (
+        {"text": '{"EntityID":5,"RecordID":"000000000003"}', "p": {"EntityID": "sha256:00"}},
+        False,
+    ),
     "filter fields of other types": ({"p": {"Timestamp": 5, "UserID": None, "EntityID": ["x"]}}, False),
 }
 

@@ -124,12 +124,10 @@ class BackgroundVerification:
                     self._unfinished = run
                     return False
             await self._finish_verification(run)
-        except WorkspaceError as error:
+        except Exception:  # noqa: BLE001  a failure must not stop the other chains
             count("workspace.chain.verify.failures", target=chain.target.value)
-            _LOG.warning(
-                "an audit chain could not be verified: %s",
-                error,
-                extra=fields(target=chain.target, scopeKey=chain.scope_key),
+            _LOG.exception(
+                "an audit chain could not be verified", extra=fields(target=chain.target, scopeKey=chain.scope_key)
             )
         return True
 

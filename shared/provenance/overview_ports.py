@@ -26,6 +26,24 @@ class StoredVerdict:
     reason: str = ""
 
 
+def build_verdict_if_valid(
+    verified_at: object, records: object, is_valid: object, broken_at: object, reason: object
+) -> StoredVerdict | None:
+    """Build a verdict from stored values; return None if a value is missing or has another type than the attribute.
+
+    A writer to the store can edit a verdict. An edited verdict must not prevent the next verification.
+    """
+    if (
+        isinstance(verified_at, str)
+        and type(records) is int
+        and type(is_valid) is bool
+        and isinstance(broken_at, str)
+        and isinstance(reason, str)
+    ):
+        return StoredVerdict(verified_at, records, is_valid, broken_at, reason)
+    return None
+
+
 @dataclass(frozen=True, slots=True)
 class ChainSummary:
     """Summary of a chain, which the store returns without reading the chain's records.

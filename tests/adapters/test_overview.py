@@ -14,6 +14,7 @@ from azure.cosmos.aio import CosmosClient
 from emulators.cosmos import CosmosServer
 from shared.backends.azure.cosmos_account import CosmosAccount
 from shared.backends.azure.cosmos_chain import SEGMENT_BYTES, CosmosChainStore
+from shared.backends.azure.cosmos_chain_items import STATUS_ID, compute_partition_key
 from shared.backends.azure.cosmos_overview import CosmosChainOverview
 from shared.backends.embedded import provenance_overview
 from shared.backends.embedded.provenance import SqliteChainStore
@@ -33,11 +34,19 @@ MANY = 2**40
 
 @dataclass
 class OpenedOverview:
-    """Overview with its chain store, and a function that makes a chain look as if an earlier version wrote it."""
+    """Overview with its chain store, and functions that change the stored data directly.
+
+    Attributes:
+        overview: the overview.
+        store: the store of the chains.
+        forget_counts: makes a chain look as if an earlier version wrote it.
+        damage_summary: damages the stored verdict and checkpoint size of a chain, in one of three ways (0 to 2).
+    """
 
     overview: ChainOverview
     store: ChainStore
     forget_counts: Callable[[ChainKey], Awaitable[None]]
+    damage_summary: Callable[[ChainKey, int], Awaitable[None]]
 
 
 @asynccontextmanager
@@ -51,7 +60,12 @@ async def open_sqlite(folder: Path) -> AsyncIterator[OpenedOverview]:
             connection.execute("DELETE FROM chain_summaries")
             connection.execute("DELETE FROM pending_amendments")
 
-    yield OpenedOverview(overview, store, keep_summary)
+    async def damage_summary(_: ChainKey, way: int) -> None:
+        damage = ("verified_at = x'00'", "verified_records = 'many'", "is_valid = 'yes'")[way]
+        with closing(sqlite3.connect(path, autocommit=True)) as connection:
+            connection.execute(f"UPDATE chain_summaries SET checkpoint_size = 'many', {damage}")
+
+    yield OpenedOverview(overview, store, keep_summary, damage_summary)
     await overview.close()
     await store.close()
 
@@ -76,7 +90,14 @@ async def open_cosmos(_folder: Path, segment_bytes: int = SEGMENT_BYTES) -> Asyn
                     else:
                         await container.delete_item(item["id"], item["chain"])
 
-        yield OpenedOverview(CosmosChainOverview(account, store), store, forget_chain)
+        async def damage_summary(chain: ChainKey, way: int) -> None:
+            async with CosmosClient(server.endpoint, server.key) as client:
+                container = client.get_database_client(DATABASE).get_container_client(chain.target)
+                item = await container.read_item(STATUS_ID, compute_partition_key(chain, 1))
+                damage = ({"valid": True}, "valid", {**item["verdict"], "at": 1})[way]
+                await container.replace_item(item["id"], {**item, "verdict": damage, "checkpointSize": "many"})
+
+        yield OpenedOverview(CosmosChainOverview(account, store), store, forget_chain, damage_summary)
         await store.close()
 
 
@@ -298,6 +319,24 @@ async def test_verdicts_and_checkpoint_sizes_are_stored_in_the_summary(adapter: 
     await adapter.overview.save_verdict(EVENTS, valid, verdict.verified_at)
     assert await adapter.overview.list_chains(None, None, 10, broken_only=True) == []
     assert (await summarize_chain(adapter, EVENTS)).verdict == valid
+
+
+@pytest.mark.parametrize("way", [0, 1, 2])
+async def test_a_damaged_verdict_counts_as_missing(adapter: OpenedOverview, way: int) -> None:
+    """A stored verdict or checkpoint size of another type counts as missing, and the next one replaces it."""
+    await append_records(adapter.store, EVENTS, build_event())
+    verdict = StoredVerdict("2026-01-05T09:00:00.000000Z", 1, is_valid=True, reason="r")
+    await adapter.overview.save_verdict(EVENTS, verdict, verdict.verified_at)
+    await adapter.overview.save_checkpoint_sizes({EVENTS: 1})
+    await adapter.damage_summary(EVENTS, way)
+    found = await summarize_chain(adapter, EVENTS)
+    assert (found.verdict, found.checkpoint_size) == (None, None)
+    assert await adapter.overview.find_verdict(EVENTS) is None
+    await adapter.overview.save_verdict(EVENTS, verdict, verdict.verified_at)
+    await adapter.overview.save_checkpoint_sizes({EVENTS: 1})
+    found = await summarize_chain(adapter, EVENTS)
+    assert (found.verdict, found.checkpoint_size) == (verdict, 1)
+    assert await adapter.overview.find_verdict(EVENTS) == verdict
 
 
 async def test_a_broken_chain_without_a_head_item_is_listed(adapter: OpenedOverview) -> None:

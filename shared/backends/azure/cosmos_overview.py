@@ -8,7 +8,7 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import aclosing
 from itertools import groupby
-from typing import Any, Final
+from typing import Final
 
 from azure.core.exceptions import AzureError
 
@@ -21,7 +21,13 @@ from shared.backends.azure.cosmos_item_store import CosmosItemStore, Item
 from shared.backends.azure.cosmos_queries import query_items
 from shared.backends.azure.cosmos_requests import Operation, ReadRetries, build_unavailable_error
 from shared.provenance.hash_rule import format_record_id
-from shared.provenance.overview_ports import ChainSummary, PendingEntry, PendingPlace, StoredVerdict
+from shared.provenance.overview_ports import (
+    ChainSummary,
+    PendingEntry,
+    PendingPlace,
+    StoredVerdict,
+    build_verdict_if_valid,
+)
 from shared.provenance.ports import (
     ChainKey,
     ChainRecord,
@@ -77,7 +83,7 @@ class CosmosChainOverview:
 
     async def find_verdict(self, chain: ChainKey) -> StoredVerdict | None:
         status = await self._items[chain.target].read(items.STATUS_ID, items.compute_partition_key(chain, 1))
-        return None if status is None else _verdict_from_properties(status.get("verdict"))
+        return None if status is None else _find_verdict(status)
 
     async def count_pending_amendments(self, chain: ChainKey) -> int:
         stored = await self._store.count_records(chain, (_IS_PENDING,))
@@ -149,7 +155,8 @@ class CosmosChainOverview:
         members |= {"brokenAt": verdict.broken_at, "reason": verdict.reason}
 
         def store_verdict(item: Item) -> Item | None:
-            is_outdated = verdict.is_valid and item.get("verdict", {}).get("at", "") > started_at
+            stored = _find_verdict(item)
+            is_outdated = verdict.is_valid and stored is not None and stored.verified_at > started_at
             return None if is_outdated else {**item, "verdict": members}
 
         await self._change_status_item(chain, store_verdict)
@@ -326,7 +333,7 @@ def _build_checkpoint_size_update(size: int) -> Callable[[Item], Item | None]:
 
     The function returns the new item, or None if the item's size is not lower than ``size``.
     """
-    return lambda item: {**item, "checkpointSize": size} if item.get("checkpointSize", -1) < size else None
+    return lambda item: {**item, "checkpointSize": size} if (_find_checkpoint_size(item) or -1) < size else None
 
 
 def _to_sort_key(place: PendingPlace) -> tuple[str, str, int]:
@@ -351,7 +358,8 @@ def _summary_from_items(target: Target, group: Sequence[Item]) -> ChainSummary |
     status = next((item for item in group if item["id"] == items.STATUS_ID), {})
     if not valid:
         chain = ChainKey(target, group[0]["scope"])
-        is_broken = status.get("verdict", {}).get("valid") is False
+        verdict = _find_verdict(status)
+        is_broken = verdict is not None and not verdict.is_valid
         is_own = status.get("chain") == items.compute_partition_key(chain, 1)
         return _build_summary_without_head(chain, status) if is_broken and is_own else None
     head, chain = max(valid, key=lambda pair: pair[0].segment)
@@ -360,8 +368,7 @@ def _summary_from_items(target: Target, group: Sequence[Item]) -> ChainSummary |
 
 def _build_summary_without_head(chain: ChainKey, status: Item) -> ChainSummary:
     """Build the summary of a broken chain without a head item from its status item."""
-    verdict = _verdict_from_properties(status.get("verdict"))
-    return ChainSummary(chain, 0, "", checkpoint_size=status.get("checkpointSize"), verdict=verdict)
+    return ChainSummary(chain, 0, "", checkpoint_size=_find_checkpoint_size(status), verdict=_find_verdict(status))
 
 
 def _build_summary(chain: ChainKey, head: SegmentHead, status: Item) -> ChainSummary:
@@ -378,18 +385,20 @@ def _build_summary(chain: ChainKey, head: SegmentHead, status: Item) -> ChainSum
         head.tip.timestamp,
         counts.first_at if counts else "",
         pending,
-        status.get("checkpointSize"),
-        _verdict_from_properties(status.get("verdict")),
+        _find_checkpoint_size(status),
+        _find_verdict(status),
     )
 
 
-def _verdict_from_properties(properties: Mapping[str, Any] | None) -> StoredVerdict | None:
-    if properties is None:
+def _find_checkpoint_size(status: Item) -> int | None:
+    """Return the checkpoint size in a chain's status item; None if it is missing or not a whole number."""
+    size = status.get("checkpointSize")
+    return size if type(size) is int else None
+
+
+def _find_verdict(status: Item) -> StoredVerdict | None:
+    """Return the verdict in a chain's status item; None if there is none, or if its properties were damaged."""
+    properties = status.get("verdict")
+    if not isinstance(properties, dict):
         return None
-    return StoredVerdict(
-        properties["at"],
-        properties["records"],
-        properties["valid"] is True,
-        properties["brokenAt"],
-        properties["reason"],
-    )
+    return build_verdict_if_valid(*map(properties.get, ("at", "records", "valid", "brokenAt", "reason")))

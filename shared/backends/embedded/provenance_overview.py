@@ -15,7 +15,13 @@ from shared.backends.embedded.provenance_schema import (
     tolerate_invalid_utf8,
 )
 from shared.backends.embedded.sqlite import SqliteDatabase, convert_sqlite_errors
-from shared.provenance.overview_ports import ChainSummary, PendingEntry, PendingPlace, StoredVerdict
+from shared.provenance.overview_ports import (
+    ChainSummary,
+    PendingEntry,
+    PendingPlace,
+    StoredVerdict,
+    build_verdict_if_valid,
+)
 from shared.provenance.ports import ChainKey, Target
 from shared.runtime import SYSTEM_RUNTIME, Runtime
 
@@ -31,7 +37,7 @@ SELECT target, scope, chains.sequence, chains.hash, chains.timestamp,
   coalesce(first_at, (SELECT timestamp FROM records WHERE records.chain = chains.chain AND records.sequence = 1)),
   iif(target <> '{Target.DOMAIN_AMENDMENTS}', 0, iif(counted_to = chains.sequence, pending, NULL)),
   checkpoint_size, verified_at, verified_records, is_valid, broken_at, reason
-FROM chains LEFT JOIN chain_summaries USING (chain) WHERE
+FROM chains LEFT JOIN chain_summaries USING (chain) WHERE typeof(scope) = 'text' AND
 """  # noqa: S608  names
 _IS_BROKEN: Final = "chains.chain IN (SELECT chain FROM chain_summaries WHERE is_valid = 0)"
 _UNCOUNTED: Final = f"""
@@ -57,13 +63,16 @@ _SAVE_COUNT: Final = (
     "pending = (SELECT count(*) FROM pending_amendments WHERE chain = :chain) WHERE chain = :chain"
 )
 _NEW_SUMMARY: Final = "INSERT OR IGNORE INTO chain_summaries (chain) VALUES (?)"
-_SAVE_SIZE: Final = "UPDATE chain_summaries SET checkpoint_size = max(coalesce(checkpoint_size, 0), ?) WHERE chain = ?"
+_SAVE_SIZE: Final = (
+    "UPDATE chain_summaries SET checkpoint_size = "
+    "max(iif(typeof(checkpoint_size) = 'integer', checkpoint_size, 0), ?) WHERE chain = ?"
+)
 _VERDICT: Final = (
     "SELECT verified_at, verified_records, is_valid, broken_at, reason FROM chain_summaries "
     "JOIN chains ON chains.chain = chain_summaries.chain WHERE target = ? AND scope = ?"
 )
 _IS_MISSING: Final = (
-    "NOT EXISTS (SELECT 1 FROM chains WHERE chains.target = missing_chains.target "
+    "typeof(scope) = 'text' AND NOT EXISTS (SELECT 1 FROM chains WHERE chains.target = missing_chains.target "
     "AND chains.scope = missing_chains.scope)"
 )
 _VERDICT_COLUMNS: Final = "verified_at, verified_records, is_valid, broken_at, reason"
@@ -77,7 +86,7 @@ _SAVE_MISSING: Final = (
 _SAVE_VERDICT: Final = (
     "UPDATE chain_summaries SET verified_at = :at, verified_records = :records, is_valid = :valid, "
     "broken_at = :brokenAt, reason = :reason "
-    "WHERE chain = :chain AND (NOT :valid OR coalesce(verified_at, '') <= :startedAt)"
+    "WHERE chain = :chain AND (NOT :valid OR typeof(verified_at) <> 'text' OR verified_at <= :startedAt)"
 )
 
 
@@ -283,13 +292,15 @@ def _summary_from_row(row: Sequence[Any]) -> ChainSummary:
         read.sequence,
         read.timestamp,
         first_at if isinstance(first_at, str) else "",
-        pending,
-        checkpoint_size,
+        pending if isinstance(pending, int) else None,
+        checkpoint_size if isinstance(checkpoint_size, int) else None,
         _verdict_from_columns(verified_at, records, is_valid, broken_at, reason),
     )
 
 
 def _verdict_from_columns(
-    verified_at: str | None, records: int, is_valid: int, broken_at: str, reason: str
+    verified_at: object, records: object, is_valid: object, broken_at: object, reason: object
 ) -> StoredVerdict | None:
-    return None if verified_at is None else StoredVerdict(verified_at, records, bool(is_valid), broken_at, reason)
+    """Convert the columns of a verdict to a verdict; return None if there is none, or if its columns were damaged."""
+    flag = is_valid == 1 if is_valid in (0, 1) else None
+    return build_verdict_if_valid(verified_at, records, flag, broken_at, reason)

@@ -24,7 +24,7 @@ OTHER = ChainKey(Target.DOMAIN_EVENTS, "other")
 class RecordingVerifier:
     """Fake verifier that records which chains it verifies; each step takes one second of simulated time.
 
-    The attribute ``failing`` is the set of chains whose verification raises an error.
+    The attribute ``failing`` maps the chains whose verification fails to the error that it raises.
 
     Args:
         verifier: the verifier that does the work.
@@ -33,14 +33,14 @@ class RecordingVerifier:
     def __init__(self, verifier: ChainVerifier) -> None:
         self._verifier = verifier
         self.started: list[ChainKey] = []
-        self.failing: set[ChainKey] = set()
+        self.failing: dict[ChainKey, Exception] = {}
         self.seconds = 0.0
 
     async def start(self, chain: ChainKey) -> VerificationRun:
         """Record the chain and start its verification, or raise an error for a chain in ``failing``."""
         self.started.append(chain)
         if chain in self.failing:
-            raise WorkspaceError(Kind.UNAVAILABLE, "PROVENANCE_UNAVAILABLE", "down")
+            raise self.failing[chain]
         return await self._verifier.start(chain)
 
     async def advance(self, run: VerificationRun, records: int) -> bool:
@@ -163,9 +163,12 @@ async def test_a_chain_that_grew_after_its_verification_waits_for_the_next_perio
     assert verification_parts.recorder.started[3:] == [first]
 
 
-async def test_an_error_does_not_stop_other_chains(verification_parts: VerificationParts) -> None:
-    """If verifying a chain raises an error, other chains are verified, and this chain is verified later."""
-    verification_parts.recorder.failing.add(BATCH)
+@pytest.mark.parametrize(
+    "error", [WorkspaceError(Kind.UNAVAILABLE, "PROVENANCE_UNAVAILABLE", "down"), AttributeError("startswith")]
+)
+async def test_an_error_does_not_stop_other_chains(verification_parts: VerificationParts, error: Exception) -> None:
+    """If verifying a chain raises any error, other chains are verified, and this chain is verified later."""
+    verification_parts.recorder.failing[BATCH] = error
     assert await verification_parts.background.run()
     verdicts = await verification_parts.verdicts()
     assert verdicts[BATCH] is None
@@ -174,6 +177,27 @@ async def test_an_error_does_not_stop_other_chains(verification_parts: Verificat
     verification_parts.recorder.failing.clear()
     assert await verification_parts.background.run()
     assert (await verification_parts.verdicts())[BATCH] is not None
+
+
+@pytest.mark.parametrize(
+    ("edit", "verified"),
+    [
+        ("UPDATE chain_summaries SET verified_at = x'00'", {PLATFORM, BATCH, OTHER}),
+        ("UPDATE chain_summaries SET verified_records = 'many'", {PLATFORM, BATCH, OTHER}),
+        ("UPDATE chains SET scope = x'00' WHERE target = 'PlatformConfig'", {BATCH, OTHER}),
+    ],
+)
+async def test_an_edited_row_does_not_stop_the_verification(
+    verification_parts: VerificationParts, edit: str, verified: set[ChainKey]
+) -> None:
+    """If a writer to the store edits a stored verdict or the scope of a chain, all other chains are still verified."""
+    assert await verification_parts.background.run()
+    verification_parts.ledger.tamper(lambda file: file.execute(edit))
+    for chain in (BATCH, OTHER):
+        await verification_parts.ledger.fill(chain, 1)
+    verification_parts.recorder.started.clear()
+    assert await verification_parts.background.run()
+    assert set(verification_parts.recorder.started) == verified
 
 
 @pytest.mark.parametrize("tables", [("chains",), ("chains", "records", "chain_summaries")])

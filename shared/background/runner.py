@@ -60,6 +60,12 @@ class Schedule:
             instant: datetime = self._occurrences.get_next(datetime, after)
         return instant
 
+    def compute_last_time(self, at: datetime) -> datetime:
+        """Return the last time until ``at``, inclusive, at which the schedule was due."""
+        with self._lock:
+            instant: datetime = self._occurrences.get_prev(datetime, at + timedelta.resolution)
+        return instant
+
     def compute_interval(self, after: datetime) -> timedelta:
         """Return the time between the next two due times after ``after``."""
         first = self.compute_next_time(after)

@@ -2,12 +2,14 @@
 
 A run verifies the chains that have grown since their last verification, beginning with the chain whose verification is
 oldest. A chain that has checkpoints but is not stored, because its records or its head item were deleted, is verified,
-too. A period is the sequence of runs until every due chain is verified. A broken chain is verified in each period,
-because it may have been repaired. A verification always begins at the first record, and only complete results are
-stored: a stored intermediate state could be forged so that changed records look valid.
+too. A period begins each time that the schedule of the verification is due, so all instances of the service know its
+start. A broken chain is verified in each period, because it may have been repaired. A verification always begins at the
+first record, and only complete results are stored: a stored intermediate state could be forged so that changed records
+look valid.
 """
 
 from collections.abc import Awaitable, Callable, Collection
+from datetime import datetime
 from typing import Final
 
 from shared.errors import WorkspaceError
@@ -58,26 +60,39 @@ class BackgroundVerification:
         self._seconds = seconds
         self._on_broken = on_broken
         self._runtime = runtime
-        self._period_start = ""
         self._unfinished: VerificationRun | None = None
 
-    async def run(self) -> bool:
+    async def run(self, period_start: datetime) -> bool:
         """Verify the audit chains that are due; return False if the time limit ended the run before all were verified.
 
         If the result is False, call this method again soon: it then verifies the remaining chains.
+
+        Args:
+            period_start: time at which the verification of all chains was due; chains that were verified later are not
+                due. Another instance of the service may have verified some of the chains since.
         """
         deadline = self._runtime.monotonic() + self._seconds
-        self._period_start = self._period_start or format_rfc3339(self._runtime.now())
-        due = await self._list_due_chains()
-        if self._unfinished is not None:
-            due.insert(0, self._unfinished.chain)
-        for chain in dict.fromkeys(due):
+        start = format_rfc3339(period_start)
+        due = await self._list_due_chains(start)
+        await self._discard_outdated_run()
+        if (unfinished := self._unfinished) is not None:
+            # A verification that began before this period does not cover all records of the chain that grew since.
+            rest = due if unfinished.started_at < start else [chain for chain in due if chain != unfinished.chain]
+            due = [unfinished.chain, *rest]
+        for chain in due:
             if self._runtime.monotonic() >= deadline or not await self._verify_chain_until_deadline(chain, deadline):
                 return False
-        self._period_start = ""
         return True
 
-    async def _list_due_chains(self) -> list[ChainKey]:
+    async def _discard_outdated_run(self) -> None:
+        """Discard the unfinished verification if another one of the same chain has ended since it began."""
+        if self._unfinished is None:
+            return
+        verdict = await self._overview.find_verdict(self._unfinished.chain)
+        if verdict is not None and verdict.verified_at > self._unfinished.started_at:
+            self._unfinished = None
+
+    async def _list_due_chains(self, period_start: str) -> list[ChainKey]:
         """Return the chains that must be verified, sorted by the time of their last verification, oldest first."""
         due: list[tuple[str, ChainKey]] = []
         known: set[str] = set()
@@ -85,14 +100,22 @@ class BackgroundVerification:
         while page := await self._overview.list_chains(None, after, _PAGE):
             after = page[-1].chain
             known.update(build_checkpoint_name_prefix(one.chain) for one in page)
-            due += [(one.verdict.verified_at if one.verdict else "", one.chain) for one in page if self._is_due(one)]
-        return [*await self._list_due_chains_missing_in_overview(known), *(chain for _, chain in sorted(due))]
+            due += [
+                (one.verdict.verified_at if one.verdict else "", one.chain)
+                for one in page
+                if _is_due(one, period_start)
+            ]
+        return [
+            *await self._list_due_chains_missing_in_overview(known, period_start),
+            *(chain for _, chain in sorted(due)),
+        ]
 
-    async def _list_due_chains_missing_in_overview(self, known: Collection[str]) -> list[ChainKey]:
+    async def _list_due_chains_missing_in_overview(self, known: Collection[str], period_start: str) -> list[ChainKey]:
         """Return the chains that have checkpoints but were deleted, if they are due for verification.
 
         Args:
             known: checkpoint name prefixes of the chains that exist.
+            period_start: start of the period, RFC 3339 in UTC with microseconds.
         """
         try:
             missing = await self._checkpoints.find_checkpointed_chains_except(known)
@@ -100,14 +123,7 @@ class BackgroundVerification:
             _LOG.warning("missing chains could not be searched: %s", error)
             return []
         summaries = [ChainSummary(chain, 0, "", verdict=await self._overview.find_verdict(chain)) for chain in missing]
-        return [summary.chain for summary in summaries if self._is_due(summary)]
-
-    def _is_due(self, summary: ChainSummary) -> bool:
-        verdict = summary.verdict
-        if verdict is None:
-            return True
-        # A chain that grows during a period is due in the next one.
-        return verdict.verified_at < self._period_start and (verdict.records != summary.records or not verdict.is_valid)
+        return [summary.chain for summary in summaries if _is_due(summary, period_start)]
 
     async def _verify_chain_until_deadline(self, chain: ChainKey, deadline: float) -> bool:
         """Verify a chain and store the result; return False if the time limit is reached before the end of the chain.
@@ -137,3 +153,11 @@ class BackgroundVerification:
         if self._on_broken is not None and not verdict.chain_valid:
             await self._on_broken(run.chain, verdict.broken_at or "", verdict.reason)
         await store_verification_result(self._overview, run, verdict, self._runtime)
+
+
+def _is_due(summary: ChainSummary, period_start: str) -> bool:
+    verdict = summary.verdict
+    if verdict is None:
+        return True
+    # A chain that grows during a period is due in the next one.
+    return verdict.verified_at < period_start and (verdict.records != summary.records or not verdict.is_valid)

@@ -19,7 +19,7 @@ from shared.wiring.telemetry import TelemetryServices
 from shared.wiring.webhooks import WebhookEndpointServices, WebhookServices
 
 if TYPE_CHECKING:
-    from shared.background.runner import BackgroundJob, BackgroundRunner
+    from shared.background.runner import BackgroundJob, BackgroundRunner, Schedule
 
 _EXPIRED_AT_ONCE = 1_000
 _INDEX_SECONDS = 600.0
@@ -65,6 +65,12 @@ class BackgroundServices:
 
         return BackgroundRunner(tuple(self._iterate_jobs()), self._backends.job_leases, runtime=self._backends.runtime)
 
+    @cached_property
+    def _verification_schedule(self) -> "Schedule":
+        from shared.background.runner import Schedule
+
+        return Schedule(self._backends.settings.verify_schedule)
+
     async def close(self) -> None:
         """Stop the running jobs, if the runner was created."""
         if "runner" in self.__dict__:
@@ -85,7 +91,7 @@ class BackgroundServices:
         yield BackgroundJob("alerts", Schedule(configured.alert_schedule), self._evaluate_alert_rules)
         overview = Schedule(configured.audit_overview_schedule)
         yield BackgroundJob("audit-overview", overview, self._complete_audit_overview)
-        yield BackgroundJob("verification", Schedule(configured.verify_schedule), self._verify_chains)
+        yield BackgroundJob("verification", self._verification_schedule, self._verify_chains)
         yield BackgroundJob("compaction", Schedule(configured.compaction_schedule), self._compact_archive)
         yield BackgroundJob(
             "download-expiry", Schedule(configured.download_expiry_schedule), self._delete_expired_downloads
@@ -144,7 +150,8 @@ class BackgroundServices:
 
         if (await self._catalog.get_current_catalog()).policies.provenance is None:
             return None
-        return None if await self._provenance.background_verification.run() else UNFINISHED
+        period_start = self._verification_schedule.compute_last_time(self._backends.runtime.now())
+        return None if await self._provenance.background_verification.run(period_start) else UNFINISHED
 
     async def _compact_archive(self) -> None:
         """Merge the archive's blobs of each connection and past hour into one blob."""

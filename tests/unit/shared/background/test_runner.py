@@ -309,6 +309,21 @@ def test_due_times_do_not_depend_on_earlier_calls() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("at", "expected"),
+    [
+        ("2026-01-31T02:29:59.999999+00:00", "2026-01-30T02:30:00+00:00"),
+        ("2026-01-31T02:30:00+00:00", "2026-01-31T02:30:00+00:00"),
+        ("2026-01-31T02:30:00.000001+00:00", "2026-01-31T02:30:00+00:00"),
+        ("2026-01-31T23:59:59.999999+00:00", "2026-01-31T02:30:00+00:00"),
+    ],
+)
+def test_the_last_time_of_a_schedule_is_not_after_the_given_time(at: str, expected: str) -> None:
+    """The last due time of a schedule is the newest one that is not after the given time."""
+    last = Schedule("0 30 2 * * *").compute_last_time(datetime.fromisoformat(at))
+    assert last == datetime.fromisoformat(expected)
+
+
 def test_the_interval_is_the_time_between_two_occurrences() -> None:
     """The interval of a schedule is the time between two occurrences."""
     assert Schedule("*/10 * * * * *").compute_interval(MIDNIGHT) == timedelta(seconds=10)

@@ -15,7 +15,7 @@ from shared.provenance.background_verification import BackgroundVerification
 from shared.provenance.overview_ports import StoredVerdict
 from shared.provenance.ports import ChainKey, Target
 from shared.provenance.verifier import ChainVerifier, VerificationRun
-from shared.runtime import Runtime
+from shared.runtime import SYSTEM_RUNTIME, Runtime
 from tests.unit.shared.provenance.chains import BATCH, PLATFORM, Ledger, open_ledger
 
 OTHER = ChainKey(Target.DOMAIN_EVENTS, "other")
@@ -75,6 +75,11 @@ class VerificationParts:
         return {one.chain: one.verdict for one in await self.overview.list_chains(None, None, 100)}
 
 
+async def run_in_new_period(background: BackgroundVerification) -> bool:
+    """Start a run in a period that begins now."""
+    return await background.run(SYSTEM_RUNTIME.now())
+
+
 @pytest.fixture
 async def verification_parts(tmp_path: Path) -> AsyncIterator[VerificationParts]:
     """Provide three chains with five records each."""
@@ -88,15 +93,15 @@ async def verification_parts(tmp_path: Path) -> AsyncIterator[VerificationParts]
 
 async def test_only_chains_that_grew_are_verified(verification_parts: VerificationParts) -> None:
     """Each chain is verified once, and again after it has grown; the results are stored."""
-    assert await verification_parts.background.run()
+    assert await run_in_new_period(verification_parts.background)
     assert sorted(verification_parts.recorder.started) == sorted((PLATFORM, BATCH, OTHER))
     for verdict in (await verification_parts.verdicts()).values():
         assert verdict is not None
         assert (verdict.is_valid, verdict.records, verdict.broken_at) == (True, 5, "")
-    assert await verification_parts.background.run()
+    assert await run_in_new_period(verification_parts.background)
     assert len(verification_parts.recorder.started) == 3
     await verification_parts.ledger.fill(BATCH, 1)
-    assert await verification_parts.background.run()
+    assert await run_in_new_period(verification_parts.background)
     assert verification_parts.recorder.started[3:] == [BATCH]
 
 
@@ -107,7 +112,7 @@ async def test_a_broken_chain_is_stored_and_verified_again(verification_parts: V
     )
     for _ in range(2):
         verification_parts.recorder.started.clear()
-        assert await verification_parts.background.run()
+        assert await run_in_new_period(verification_parts.background)
         assert len(verification_parts.recorder.started) == 3
         for verdict in (await verification_parts.verdicts()).values():
             assert verdict is not None
@@ -116,7 +121,7 @@ async def test_a_broken_chain_is_stored_and_verified_again(verification_parts: V
     verification_parts.ledger.tamper(
         lambda file: file.execute("UPDATE records SET hash = lower(hash) WHERE sequence = 3")
     )
-    assert await verification_parts.background.run()
+    assert await run_in_new_period(verification_parts.background)
     assert all(verdict is not None and verdict.is_valid for verdict in (await verification_parts.verdicts()).values())
 
 
@@ -125,7 +130,7 @@ async def test_the_chain_with_the_oldest_verification_is_first(verification_part
     for chain, hour in ((PLATFORM, "09"), (OTHER, "08")):
         at = f"2026-01-05T{hour}:00:00.000000Z"
         await verification_parts.overview.save_verdict(chain, StoredVerdict(at, 4, is_valid=True), at)
-    assert await verification_parts.background.run()
+    assert await run_in_new_period(verification_parts.background)
     assert verification_parts.recorder.started == [BATCH, OTHER, PLATFORM]
 
 
@@ -134,32 +139,82 @@ async def test_a_verification_run_continues_where_the_last_one_stopped(
 ) -> None:
     """A run of the verification stops at its time limit, even within a chain; the next run continues at this point."""
     monkeypatch.setattr(background_verification, "STEP_RECORDS", 2)
-    background = verification_parts.open(seconds=2)
+    background, period_start = verification_parts.open(seconds=2), SYSTEM_RUNTIME.now()
     runs = 1
-    while not await background.run():
+    while not await background.run(period_start):
         runs += 1
     assert runs == 5
     assert len(verification_parts.recorder.started) == 3
     assert all(verdict is not None and verdict.is_valid for verdict in (await verification_parts.verdicts()).values())
     verification_parts.recorder.started.clear()
     await verification_parts.ledger.fill(BATCH, 1)
-    assert not await background.run()
-    assert await verification_parts.open().run()
+    period_start = SYSTEM_RUNTIME.now()
+    assert not await background.run(period_start)
+    assert await verification_parts.open().run(period_start)
     assert verification_parts.recorder.started == [BATCH, BATCH]
+
+
+async def test_a_period_begins_for_all_processes_at_the_same_time(verification_parts: VerificationParts) -> None:
+    """A process that began a period verifies all grown chains in the next one, if another process ended the period."""
+    first, second = verification_parts.open(seconds=1), verification_parts.open()
+    period_start = SYSTEM_RUNTIME.now()
+    assert not await first.run(period_start)
+    assert await second.run(period_start)
+    for chain in (PLATFORM, BATCH, OTHER):
+        await verification_parts.ledger.fill(chain, 1)
+    verification_parts.recorder.started.clear()
+    period_start = SYSTEM_RUNTIME.now()
+    while not await first.run(period_start):
+        pass
+    assert sorted(verification_parts.recorder.started) == sorted((PLATFORM, BATCH, OTHER))
+    assert {one.records for one in (await verification_parts.verdicts()).values() if one} == {6}
+
+
+async def test_an_unfinished_verification_is_discarded_if_another_one_has_ended(
+    verification_parts: VerificationParts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The result of an older verification never replaces that of a newer one by another process."""
+    monkeypatch.setattr(background_verification, "STEP_RECORDS", 2)
+    background, period_start = verification_parts.open(seconds=1), SYSTEM_RUNTIME.now()
+    assert not await background.run(period_start)
+    [unfinished] = verification_parts.recorder.started
+    await verification_parts.ledger.fill(unfinished, 1)
+    assert await verification_parts.open().run(period_start)
+    assert await background.run(period_start)
+    assert verification_parts.recorder.started.count(unfinished) == 2
+    verdict = (await verification_parts.verdicts())[unfinished]
+    assert verdict is not None
+    assert (verdict.is_valid, verdict.records) == (True, 6)
+
+
+async def test_a_verification_from_an_earlier_period_is_completed_and_repeated(
+    verification_parts: VerificationParts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A verification that continues in the next period covers no new records, so the chain is verified once more."""
+    monkeypatch.setattr(background_verification, "STEP_RECORDS", 2)
+    background = verification_parts.open(seconds=2)
+    assert not await run_in_new_period(background)
+    [unfinished] = verification_parts.recorder.started
+    await verification_parts.ledger.fill(unfinished, 1)
+    period_start = SYSTEM_RUNTIME.now()
+    while not await background.run(period_start):
+        pass
+    started = verification_parts.recorder.started
+    assert (len(started), started.count(unfinished)) == (4, 2)
 
 
 async def test_a_chain_that_grew_after_its_verification_waits_for_the_next_period(
     verification_parts: VerificationParts,
 ) -> None:
     """If a chain grows after its verification, it is verified again in the next period."""
-    background = verification_parts.open(seconds=1)
-    assert not await background.run()
+    background, period_start = verification_parts.open(seconds=1), SYSTEM_RUNTIME.now()
+    assert not await background.run(period_start)
     (first,) = verification_parts.recorder.started
     await verification_parts.ledger.fill(first, 1)
-    while not await background.run():
+    while not await background.run(period_start):
         pass
     assert len(verification_parts.recorder.started) == 3
-    assert await background.run()
+    assert await run_in_new_period(background)
     assert verification_parts.recorder.started[3:] == [first]
 
 
@@ -169,13 +224,13 @@ async def test_a_chain_that_grew_after_its_verification_waits_for_the_next_perio
 async def test_an_error_does_not_stop_other_chains(verification_parts: VerificationParts, error: Exception) -> None:
     """If verifying a chain raises any error, other chains are verified, and this chain is verified later."""
     verification_parts.recorder.failing[BATCH] = error
-    assert await verification_parts.background.run()
+    assert await run_in_new_period(verification_parts.background)
     verdicts = await verification_parts.verdicts()
     assert verdicts[BATCH] is None
     assert verdicts[PLATFORM] is not None
     assert verdicts[OTHER] is not None
     verification_parts.recorder.failing.clear()
-    assert await verification_parts.background.run()
+    assert await run_in_new_period(verification_parts.background)
     assert (await verification_parts.verdicts())[BATCH] is not None
 
 
@@ -191,12 +246,12 @@ async def test_an_edited_row_does_not_stop_the_verification(
     verification_parts: VerificationParts, edit: str, verified: set[ChainKey]
 ) -> None:
     """If a writer to the store edits a stored verdict or the scope of a chain, all other chains are still verified."""
-    assert await verification_parts.background.run()
+    assert await run_in_new_period(verification_parts.background)
     verification_parts.ledger.tamper(lambda file: file.execute(edit))
     for chain in (BATCH, OTHER):
         await verification_parts.ledger.fill(chain, 1)
     verification_parts.recorder.started.clear()
-    assert await verification_parts.background.run()
+    assert await run_in_new_period(verification_parts.background)
     assert set(verification_parts.recorder.started) == verified
 
 
@@ -207,7 +262,7 @@ async def test_a_deleted_chain_with_checkpoints_is_broken(
     """If a chain or its head item is deleted, its checkpoint makes the verification find it, until it is restored."""
     for chain in (PLATFORM, BATCH, OTHER):
         await verification_parts.ledger.checkpoints.create(chain)
-    assert await verification_parts.background.run()
+    assert await run_in_new_period(verification_parts.background)
 
     def delete_chain(file: sqlite3.Connection) -> None:
         sql = "SELECT chain FROM chains WHERE scope = ?"
@@ -223,7 +278,7 @@ async def test_a_deleted_chain_with_checkpoints_is_broken(
     verification_parts.ledger.tamper(delete_chain)
     for _ in range(2):
         verification_parts.recorder.started.clear()
-        assert await verification_parts.background.run()
+        assert await run_in_new_period(verification_parts.background)
         assert verification_parts.recorder.started == [BATCH]
         verdict = (await verification_parts.verdicts())[BATCH]
         assert verdict is not None
@@ -231,8 +286,8 @@ async def test_a_deleted_chain_with_checkpoints_is_broken(
         broken = await verification_parts.overview.list_chains(None, None, 10, broken_only=True)
         assert [one.chain for one in broken] == [BATCH]
     verification_parts.ledger.tamper(restore_chain)
-    assert await verification_parts.background.run()
-    assert await verification_parts.background.run()
+    assert await run_in_new_period(verification_parts.background)
+    assert await run_in_new_period(verification_parts.background)
     assert all(verdict is not None and verdict.is_valid for verdict in (await verification_parts.verdicts()).values())
     assert await verification_parts.overview.list_chains(None, None, 10, broken_only=True) == []
 
@@ -244,6 +299,6 @@ async def test_a_checkpoint_of_another_chain_in_a_folder_is_reported(
     await verification_parts.ledger.checkpoints.create(BATCH)
     [folder] = (verification_parts.ledger.folder / "checkpoints" / "DomainEvents").iterdir()
     shutil.copytree(folder, folder.with_name("0" * 40))
-    assert await verification_parts.background.run()
+    assert await run_in_new_period(verification_parts.background)
     assert sorted(verification_parts.recorder.started) == sorted((PLATFORM, BATCH, OTHER))
     assert "a checkpoint is not in its chain's folder" in caplog.text

@@ -148,12 +148,15 @@ class _SignedState:
     Attributes:
         size: number of records in the chain when the chain was signed for the bundle.
         note: text of the newest signed checkpoint; None if the chain has none.
-        tree_size: number of records that the checkpoint covers; 0 if there is no trusted checkpoint.
+        tree_size: number of records that the checkpoint covers; 0 if there is no trusted checkpoint, or if the stored
+            hashes of the chain do not give its root.
+        root: Merkle root of these records that the checkpoint signs.
     """
 
     size: int
     note: bytes | None
     tree_size: int
+    root: bytes = b""
 
 
 class ChainSection:
@@ -210,6 +213,7 @@ class ChainSection:
             verdict = await self._verify_chain(state)
             # The records of a broken chain can outnumber its signed size.
             complete = not _is_broken(verdict)
+        state = await self._discard_tree_if_hashes_differ(state)
         if self._with_receipts and state.tree_size and await self._is_chain_valid(verdict):
             await self._write_receipts(file, state.tree_size)
         proof = (
@@ -231,6 +235,18 @@ class ChainSection:
     def build_filters_of_written_records(self) -> Filters:
         """Return the filters that select the records that :meth:`write` has written, and no record appended later."""
         return replace(self._filters, to_sequence=self._last_sequence)
+
+    async def _discard_tree_if_hashes_differ(self, state: _SignedState) -> _SignedState:
+        """Repair the subtree roots of the chain; set ``tree_size`` to 0 if its stored hashes do not give the root.
+
+        Proofs that do not match the signed root would not prove anything.
+        """
+        trees = self._sources.checkpoints.trees
+        if not state.tree_size or await trees.repair_roots(self._chain, state.tree_size, state.root):
+            return state
+        cause = "the stored hashes do not give the signed root"
+        _LOG.warning("a chain of a bundle gets no proofs", extra=logs.fields(target=self._chain.target, cause=cause))
+        return replace(state, tree_size=0)
 
     async def _sign_chain(self) -> _SignedState:
         """Sign a checkpoint of the chain in its current state, so that the checkpoint covers all records of the bundle.
@@ -258,7 +274,8 @@ class ChainSection:
             newest = current.stored
             # The checkpoint can be valid although its signature for receipts is not.
             if not reason or current.checkpoint.size >= before:
-                return _SignedState(current.checkpoint.size, newest.note, current.checkpoint.size)
+                checkpoint = current.checkpoint
+                return _SignedState(checkpoint.size, newest.note, checkpoint.size, checkpoint.root)
         tip = await self._sources.store.read_tip(chain)
         # A stored note has no added signature, so it is read only if it could not be verified.
         newest = newest or await checkpoints.find_newest(chain)

@@ -3,6 +3,8 @@
 from collections import OrderedDict
 from typing import Final
 
+from shared.errors import Kind, WorkspaceError
+from shared.observability.logs import fields, get_logger
 from shared.provenance.merkle import CompactRange
 from shared.provenance.merkle_tiles import SUBTREE_LEAVES, TILE_LEAVES, TILE_ROOTS, Tiles
 from shared.provenance.ports import ChainKey, ChainStore
@@ -12,12 +14,14 @@ from shared.runtime import SYSTEM_RUNTIME, Runtime
 HASHES_PAGE: Final = 10_000
 KNOWN_SUBTREES: Final = 50_000
 """Maximum number of cached subtree roots: enough for 200 million records, in about 10 MB."""
+_LOG = get_logger("provenance")
 
 
 class ChainTrees:
     """Computes the Merkle trees of chains from the stored hashes of their records, and caches roots of subtrees.
 
     If someone changes stored hashes, cached roots still match the signed checkpoint, but roots computed later do not.
+    Verification of a valid chain repairs such roots by :meth:`repair_roots`.
 
     Args:
         store: store of the chains.
@@ -56,22 +60,83 @@ class ChainTrees:
         last = await self._store.read_hashes(chain, size - 1, limit=1)
         return SignedTree(before, leaf_from_record_hash(last[0]).hex() if last else "")
 
-    async def save_tiles(self, chain: ChainKey, size: int) -> None:
+    async def save_tiles(self, chain: ChainKey, tree: CompactRange) -> None:
         """Store the new tiles (lists of subtree roots) of a chain's tree; existing tiles are not stored again.
+
+        No tile is stored if the subtree roots do not belong to the tree, because a stored hash is damaged.
 
         Args:
             chain: chain of the tree.
-            size: number of the tree's leaves.
+            tree: the signed tree, computed from verified records.
         """
+        complete = tree.size // SUBTREE_LEAVES
+        incomplete = await self._list_incomplete_tiles(chain, complete)
+        if not incomplete:
+            return
+        built = await self.build_tree(chain, 0, complete * SUBTREE_LEAVES)
+        if built.nodes != tree.nodes[: complete.bit_count()]:
+            self.forget_roots(chain)
+            _LOG.warning("the stored hashes of a chain differ from its signed tree", extra=fields(target=chain.target))
+            return
+        for tile in incomplete:
+            await self._save_tile(chain, tile, complete)
+
+    def forget_roots(self, chain: ChainKey) -> None:
+        """Remove the cached subtree roots of a chain, so that they are loaded or computed again."""
+        for place in [place for place in self._roots if place[0] == chain]:
+            del self._roots[place]
+
+    async def repair_roots(self, chain: ChainKey, size: int, root: bytes) -> bool:
+        """Compare the subtree roots of a chain with a signed root; if they differ, compute and store them again.
+
+        Subtree roots are wrong if they were computed while a stored hash was damaged, or if their tiles were forged.
+
+        Args:
+            chain: chain of the tree.
+            size: number of the signed tree's leaves.
+            root: signed root of the tree.
+
+        Returns:
+            Whether the stored hashes of the chain give the signed root.
+
+        Raises:
+            WorkspaceError: UNAVAILABLE if a store does not respond.
+        """
+        rebuilt = ChainTrees(self._store, runtime=self._runtime)
+        try:
+            if (await self.build_tree(chain, 0, size)).compute_root() == root:
+                return True
+            self.forget_roots(chain)
+            if (await rebuilt.build_tree(chain, 0, size)).compute_root() != root:
+                return False
+        except WorkspaceError as error:
+            if error.kind is not Kind.CONFLICT:
+                raise
+            return False
+        self._roots.update(rebuilt._roots)
         complete = size // SUBTREE_LEAVES
+        for tile in range(-(-complete // TILE_ROOTS)):
+            await self._save_tile(chain, tile, complete)
+        return True
+
+    async def _list_incomplete_tiles(self, chain: ChainKey, complete: int) -> list[int]:
+        """Return the numbers of the tiles of ``complete`` subtrees that are missing or have too few roots."""
+        incomplete: list[int] = []
         for tile in reversed(range(-(-complete // TILE_ROOTS))):
             wanted = min(TILE_ROOTS, complete - tile * TILE_ROOTS)
             if self._tiles is None or len(await self._tiles.load(chain, tile)) >= wanted:
                 # Earlier tiles are complete if this one is.
-                return
-            firsts = range(tile * TILE_LEAVES, tile * TILE_LEAVES + wanted * SUBTREE_LEAVES, SUBTREE_LEAVES)
-            roots = [await self._load_subtree_root(chain, first) for first in firsts]
-            await self._tiles.save(chain, tile, [root for root in roots if root])
+                break
+            incomplete.append(tile)
+        return incomplete
+
+    async def _save_tile(self, chain: ChainKey, tile: int, complete: int) -> None:
+        """Store the roots of one tile of a chain's tree, which has ``complete`` complete subtrees."""
+        if self._tiles is None:
+            return
+        start, end = tile * TILE_LEAVES, min((tile + 1) * TILE_LEAVES, complete * SUBTREE_LEAVES)
+        roots = [await self._load_subtree_root(chain, first) for first in range(start, end, SUBTREE_LEAVES)]
+        await self._tiles.save(chain, tile, [root for root in roots if root])
 
     async def _load_tiles(self, chain: ChainKey, first: int, last: int) -> None:
         """Add the subtree roots of a range of leaves to the cache, from the stored tiles (lists of such roots)."""

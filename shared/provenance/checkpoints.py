@@ -271,7 +271,7 @@ class Checkpoints:
         )
         created = await self._sign_and_store(chain, checkpoint)
         await self._notes.save_working_state(f"{build_checkpoint_name_prefix(chain)}tree", covered.to_working_state())
-        await self.trees.save_tiles(chain, tree.size)
+        await self.trees.save_tiles(chain, tree)
         await self.signatures.load_or_create(build_checkpoint_name(chain, tree.size), checkpoint)
         self._remember_checkpoint_size(chain, tree.size)
         self._unsaved[chain] = tree.size

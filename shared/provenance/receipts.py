@@ -1,7 +1,7 @@
 """Receipts (RFC 9942): COSE files that prove that a chain contains a record, or that it was only extended."""
 
 import asyncio
-from collections.abc import Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Final
 
 from shared.errors import Kind, WorkspaceError, build_invalid_field_error
@@ -83,7 +83,23 @@ class Receipts:
             raise _build_broken_chain_error(f"the Hash of {format_record_id(sequence)} does not match its content")
         if found < sequence:
             raise _build_receipt_not_ready_error(sequence)
-        return await self._build_inclusion_receipt(chain, sequence, digest, await self.roots.load(chain, found))
+        root = await self.roots.load(chain, found)
+        return await self._repeat_with_reloaded_roots(
+            chain, lambda: self._build_inclusion_receipt(chain, sequence, digest, root)
+        )
+
+    async def _repeat_with_reloaded_roots[T](self, chain: ChainKey, build: Callable[[], Awaitable[T]]) -> T:
+        """Build receipts; if the hashes do not match the signed root, reload the cached subtree roots and repeat.
+
+        The cached roots are wrong if they were computed while a stored hash was damaged that is repaired now.
+        """
+        try:
+            return await build()
+        except WorkspaceError as error:
+            if error.code != "CHAIN_BROKEN":
+                raise
+            self._checkpoints.trees.forget_roots(chain)
+            return await build()
 
     async def _build_inclusion_receipt(self, chain: ChainKey, sequence: int, digest: bytes, root: SignedRoot) -> bytes:
         """Build the receipt of a record from a verified root that covers the record.
@@ -126,10 +142,11 @@ class Receipts:
             )
             _require_valid_chain(verdict)
             covered = {record.sequence: record for record in records if record.sequence <= size}
-            return (
-                await self._build_inclusion_receipts(chain, covered, await self.roots.load(chain, size))
-                if covered
-                else {}
+            if not covered:
+                return {}
+            root = await self.roots.load(chain, size)
+            return await self._repeat_with_reloaded_roots(
+                chain, lambda: self._build_inclusion_receipts(chain, covered, root)
             )
         except WorkspaceError as error:
             _LOG.warning("a page is returned without receipts", extra=fields(target=chain.target, cause=str(error)))
@@ -179,14 +196,17 @@ class Receipts:
         )
         if 0 < found <= old_size:
             raise build_invalid_field_error("from", f"must be less than `size`, which is {found}")
-        new, older = await self.roots.load(chain, found), (await self.roots.load(chain, old_size)).checkpoint
-        checkpoint = new.checkpoint
+        new, older = await self.roots.load(chain, found), await self.roots.load(chain, old_size)
         _require_valid_chain(verdict)
+        return await self._repeat_with_reloaded_roots(chain, lambda: self._build_growth_receipt(chain, older, new))
+
+    async def _build_growth_receipt(self, chain: ChainKey, older: SignedRoot, new: SignedRoot) -> tuple[bytes, int]:
+        old, checkpoint = older.checkpoint, new.checkpoint
         try:
-            proof = await self._proofs.build_consistency_proof(chain, old_size, checkpoint.size)
+            proof = await self._proofs.build_consistency_proof(chain, old.size, checkpoint.size)
         except WorkspaceError as error:
             raise _convert_conflict_to_broken_chain_error(error) from error
-        if not is_consistent(old_size, checkpoint.size, older.root, checkpoint.root, proof.hashes):
+        if not is_consistent(old.size, checkpoint.size, old.root, checkpoint.root, proof.hashes):
             raise _build_broken_chain_error("the Merkle roots of the stored hashes differ from the signed roots")
         return new.signature.encode_growth_receipt(proof.old, proof.size, proof.hashes), proof.size
 

@@ -263,7 +263,19 @@ class ChainVerifier:
                 "an audit chain is broken",
                 extra=fields(target=chain.target, scopeKey=chain.scope_key, brokenAt=fault.broken_at),
             )
+        else:
+            await self._repair_subtree_roots(run)
         return _build_verdict(fault, empty=empty, forked=forked, count=verification.sequence)
+
+    async def _repair_subtree_roots(self, run: VerificationRun) -> None:
+        """Repair the cached subtree roots of a valid chain, from which proofs are built, if they are wrong."""
+        signed = run.checkpoint_content
+        if signed is None or self._checkpoints is None:
+            return
+        try:
+            await self._checkpoints.trees.repair_roots(run.chain, signed.size, signed.root)
+        except WorkspaceError:
+            _LOG.warning("the subtree roots of a chain could not be checked", exc_info=True)
 
     async def _find_signature_fault(self, chain: ChainKey, verification: ChainVerification) -> ChainFault | None:
         first, last = verification.signed

@@ -1,5 +1,6 @@
 """Tests of the files of one chain in an audit bundle."""
 
+import base64
 import json
 import shutil
 import sqlite3
@@ -13,9 +14,14 @@ import pytest
 
 from shared.audit_bundles.bundle_file import BundleFile
 from shared.audit_bundles.chain_section import ChainSection, ChainSources
+from shared.backends.embedded.checkpoint_files import FileCheckpointStore
 from shared.backends.embedded.key_files import FileNoteSigner, rotate_checkpoint_key
 from shared.catalog.document import load_document
 from shared.errors import Kind, WorkspaceError
+from shared.provenance import chain_trees, inclusion_proofs
+from shared.provenance.checkpoints import build_checkpoint_name_prefix
+from shared.provenance.merkle import is_included
+from shared.provenance.merkle_tiles import Tiles
 from shared.provenance.notes import find_signer
 from shared.provenance.ports import ChainKey, Filters, Target
 from shared.settings import Settings
@@ -236,7 +242,7 @@ async def test_a_broken_chain_is_incomplete_in_a_filtered_bundle(services: Servi
     assert not [file for file in _list_files(tmp_path) if file.startswith("receipts/")]
 
 
-@pytest.mark.parametrize("name", ["a gap", "a Hash that is not hexadecimal"])
+@pytest.mark.parametrize("name", ["a gap", "a Hash that is not hexadecimal", "another Hash"])
 async def test_a_filtered_bundle_has_the_records_of_a_damaged_chain(
     services: Services, tmp_path: Path, name: str
 ) -> None:
@@ -248,3 +254,27 @@ async def test_a_filtered_bundle_has_the_records_of_a_damaged_chain(
     assert (entry["checkpoint"], entry["proof"]) == ("checkpoints/1.txt", None)
     assert _read_record_ids(tmp_path) == ["000000000003"]
     assert not [file for file in _list_files(tmp_path) if file.startswith(("proofs/", "receipts/"))]
+
+
+@pytest.mark.parametrize("entity", ["", "entity 5"])
+async def test_the_proofs_of_a_bundle_match_the_checkpoint_after_a_repair(
+    services: Services, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, entity: str
+) -> None:
+    """Subtree roots that were stored while a Hash was damaged are computed again, so that the proofs are valid."""
+    for module in (chain_trees, inclusion_proofs):
+        monkeypatch.setattr(module, "SUBTREE_LEAVES", 4)
+    await _append_signed_events(services, 6)
+    await Tiles(FileCheckpointStore(tmp_path / "checkpoints"), build_checkpoint_name_prefix).save(CHAIN, 0, [b"x" * 32])
+    await services.close()
+    again = Services(Settings.read({"DATA_DIR": str(tmp_path)}))
+    entry = await _write_section(again, tmp_path, entity, with_receipts=True)
+    assert entry["proof"] == "proofs/1.json"
+    with zipfile.ZipFile(tmp_path / "bundle.zip") as file:
+        read = json.loads(file.read("proofs/1.json"))
+    proof = read[0] if entity else read
+    checkpoint = (await again.provenance.checkpoints.load_newest_verified(CHAIN)).checkpoint
+    [leaf] = await again.provenance.chain_store.read_hashes(CHAIN, proof["leafIndex"], limit=1)
+    path = [base64.b64decode(one) for one in proof["hashes"]]
+    assert is_included(bytes.fromhex(leaf), proof["leafIndex"], proof["size"], path, checkpoint.root)
+    assert "receipts/1/000000000005.cbor" in _list_files(tmp_path)
+    await again.close()

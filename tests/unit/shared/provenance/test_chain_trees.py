@@ -1,6 +1,7 @@
 """Tests of the Merkle trees of chains: cached and stored roots of subtrees."""
 
 from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
 from oi.verification.merkle import is_included
@@ -13,7 +14,7 @@ from shared.provenance.merkle import CompactRange
 from shared.provenance.merkle_proofs import Proofs
 from shared.provenance.merkle_tiles import Tiles
 from shared.provenance.ports import ChainKey
-from tests.unit.shared.provenance.chains import PLATFORM, Ledger, read_leaves
+from tests.unit.shared.provenance.chains import OF_PLATFORM, PLATFORM, Ledger, open_ledger, read_leaves
 
 
 async def test_proofs_use_cached_roots(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -85,3 +86,80 @@ async def test_proofs_use_stored_roots_after_a_restart(ledger: Ledger, monkeypat
     await ledger.fill(PLATFORM, 3)
     await ledger.checkpoints.create(PLATFORM)
     assert await count_read_hashes() == 4
+
+
+@pytest.fixture
+def small_tiles(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Divide trees into subtrees of four leaves, and tiles of four subtrees."""
+    for name, size in (("SUBTREE_LEAVES", 4), ("TILE_ROOTS", 4), ("TILE_LEAVES", 16)):
+        monkeypatch.setattr(chain_trees, name, size)
+
+
+def set_hash(ledger: Ledger, sequence: int, stored_hash: str) -> None:
+    """Change the stored Hash of a record of the chain :data:`PLATFORM`."""
+    sql = f"UPDATE records SET hash = ? WHERE sequence = ? AND chain = (SELECT chain FROM chains {OF_PLATFORM})"
+    ledger.tamper(lambda file: file.execute(sql, (stored_hash, sequence)))
+
+
+async def are_proofs_valid(ledger: Ledger, trees: ChainTrees) -> bool:
+    """Return whether the proofs of all records of the newest checkpoint match its signed root."""
+    checkpoint = (await ledger.checkpoints.load_newest_verified(PLATFORM)).checkpoint
+    leaves, proofs = await read_leaves(ledger, PLATFORM), Proofs(ledger.store, trees)
+    found = [await proofs.prove_inclusion(PLATFORM, place + 1, checkpoint.size) for place in range(checkpoint.size)]
+    return all(
+        is_included(leaf, one.leaf_index, one.size, one.hashes, checkpoint.root)
+        for leaf, one in zip(leaves, found, strict=False)
+    )
+
+
+@pytest.mark.usefixtures("small_tiles")
+async def test_wrong_roots_are_not_stored(tmp_path: Path) -> None:
+    """Subtree roots of a damaged Hash are not stored with a checkpoint; after its repair, all proofs are valid."""
+    async with open_ledger(tmp_path) as ledger:
+        await ledger.fill(PLATFORM, 15)
+        await ledger.checkpoints.create(PLATFORM)
+        stored = (await ledger.records(PLATFORM))[13].hash
+        set_hash(ledger, 14, "0" * 64)
+        await ledger.fill(PLATFORM, 30)
+        await ledger.checkpoints.create(PLATFORM)
+        assert not await are_proofs_valid(ledger, ledger.checkpoints.trees)
+        set_hash(ledger, 14, stored)
+    async with open_ledger(tmp_path) as ledger:
+        assert await are_proofs_valid(ledger, ledger.checkpoints.trees)
+        await ledger.fill(PLATFORM, 1)
+        await ledger.checkpoints.create(PLATFORM)
+        assert await are_proofs_valid(ledger, ledger.checkpoints.trees)
+
+
+@pytest.mark.usefixtures("small_tiles")
+@pytest.mark.parametrize("is_cached", [False, True])
+async def test_verification_of_a_valid_chain_repairs_wrong_roots(tmp_path: Path, *, is_cached: bool) -> None:
+    """Forged or outdated subtree roots, in the cache or in stored tiles, are computed again by a verification."""
+    notes = FileCheckpointStore(tmp_path / "checkpoints")
+    async with open_ledger(tmp_path) as ledger:
+        await ledger.fill(PLATFORM, 37)
+        await ledger.checkpoints.create(PLATFORM)
+        await Tiles(notes, build_checkpoint_name_prefix).save(PLATFORM, 1, [b"x" * 32] * 4)
+    async with open_ledger(tmp_path) as ledger:
+        if is_cached:
+            assert not await are_proofs_valid(ledger, ledger.checkpoints.trees)
+        assert (await ledger.verify(PLATFORM)).reason == "37 records, all sound"
+        assert await are_proofs_valid(ledger, ledger.checkpoints.trees)
+    async with open_ledger(tmp_path) as ledger:
+        assert await are_proofs_valid(ledger, ledger.checkpoints.trees)
+
+
+@pytest.mark.usefixtures("small_tiles")
+@pytest.mark.parametrize("damaged", ["0" * 64, "not hex"])
+async def test_roots_are_not_repaired_from_damaged_hashes(ledger: Ledger, damaged: str) -> None:
+    """Stored subtree roots stay unchanged if the stored hashes do not give the signed root."""
+    await ledger.fill(PLATFORM, 30)
+    await ledger.checkpoints.create(PLATFORM)
+    checkpoint = (await ledger.checkpoints.load_newest_verified(PLATFORM)).checkpoint
+    tiles = Tiles(FileCheckpointStore(ledger.folder / "checkpoints"), build_checkpoint_name_prefix)
+    forged = [b"x" * 32] * 4
+    await tiles.save(PLATFORM, 0, forged)
+    set_hash(ledger, 3, damaged)
+    trees = ChainTrees(ledger.store, tiles)
+    assert not await trees.repair_roots(PLATFORM, checkpoint.size, checkpoint.root)
+    assert await tiles.load(PLATFORM, 0) == forged

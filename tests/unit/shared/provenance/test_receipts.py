@@ -16,6 +16,7 @@ from shared.backends.embedded.checkpoint_files import FileCheckpointStore
 from shared.backends.embedded.key_files import FileNoteSigner, rotate_checkpoint_key
 from shared.backends.embedded.provenance_overview import SqliteChainOverview
 from shared.errors import WorkspaceError
+from shared.provenance import chain_trees
 from shared.provenance.chain_trees import ChainTrees
 from shared.provenance.checkpoints import Checkpoints, build_checkpoint_name
 from shared.provenance.cose import RootSignature
@@ -260,6 +261,30 @@ async def test_a_chain_with_a_changed_hash_gets_no_receipts(receipt_issuer: Issu
     with pytest.raises(WorkspaceError) as raised:
         await receipts.issue_growth_receipt(BATCH, 5, 13)
     assert raised.value.code == "CHAIN_BROKEN"
+
+
+async def test_receipts_are_issued_after_a_damaged_hash_is_repaired(
+    receipt_issuer: Issuer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Subtree roots that were cached while a stored Hash was damaged do not prevent receipts after its repair."""
+    monkeypatch.setattr(chain_trees, "SUBTREE_LEAVES", 4)
+    records = await receipt_issuer.ledger.records(BATCH)
+    edit = "UPDATE records SET hash = ? WHERE append_id = ?"
+    store, checkpoints = receipt_issuer.ledger.store, receipt_issuer.checkpoints
+    receipts = Receipts(store, checkpoints, Proofs(store, checkpoints.trees), receipt_issuer.overview)
+
+    async def damage_and_repair_hash() -> None:
+        receipt_issuer.ledger.tamper(lambda file: file.execute(edit, ("0" * 64, records[1].append_id)))
+        checkpoints.trees.forget_roots(BATCH)
+        await check_error("CHAIN_BROKEN", receipts, 13)
+        receipt_issuer.ledger.tamper(lambda file: file.execute(edit, (records[1].hash, records[1].append_id)))
+
+    await damage_and_repair_hash()
+    assert await receipts.issue_inclusion_receipt(BATCH, 13, None)
+    await damage_and_repair_hash()
+    assert await receipts.issue_growth_receipt(BATCH, 5, None)
+    await damage_and_repair_hash()
+    assert len(await receipts.issue_receipts_for_covered_records(BATCH, records)) == 13
 
 
 async def test_a_rotation_keeps_the_signatures_of_receipts(receipt_issuer: Issuer) -> None:

@@ -266,6 +266,7 @@ class Checkpoints:
             runtime=self._runtime,
         )
         tree = covered.build_full_tree()
+                self._unsaved[chain] = last.size
         checkpoint = CheckpointContent(
             build_checkpoint_origin(workspace, chain.target, chain.scope_key), tree.size, tree.compute_root()
         )

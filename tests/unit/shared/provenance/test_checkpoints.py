@@ -16,6 +16,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from shared.backends.embedded.checkpoint_files import FileCheckpointStore
 from shared.backends.embedded.key_files import FileNoteSigner
 from shared.backends.embedded.provenance import CHANGED
+from shared.backends.embedded.provenance_overview import SqliteChainOverview
 from shared.errors import Kind, WorkspaceError
 from shared.provenance.canonical import encode_jcs
 from shared.provenance.checkpoints import (
@@ -324,3 +325,20 @@ async def test_new_sizes_are_stored_for_the_list_of_chains(tmp_path: Path) -> No
         assert stored == {}
         assert await checkpoints.create_all() == 0
         assert stored == {PLATFORM: 3}
+
+
+async def test_sizes_that_a_process_did_not_store_are_stored_later(tmp_path: Path) -> None:
+    """If a process ends between signing a checkpoint and storing its size, the next process stores the size."""
+    overview = SqliteChainOverview(tmp_path / "provenance.sqlite")
+    async with open_ledger(tmp_path) as ledger:
+        await ledger.fill(PLATFORM, 3)
+        await ledger.checkpoints.create(PLATFORM)
+        [summary] = await overview.list_chains(None, None, 10)
+        assert summary.checkpoint_size is None
+        notes = FileCheckpointStore(tmp_path / "checkpoints")
+        signer = FileNoteSigner(tmp_path / "checkpoint-key.pem", tmp_path / "checkpoints")
+        checkpoints = Checkpoints(ledger.store, notes, signer, get_workspace_id, overview)
+        assert await checkpoints.create_all() == 0
+        [summary] = await overview.list_chains(None, None, 10)
+        assert summary.checkpoint_size == 3
+    await overview.close()

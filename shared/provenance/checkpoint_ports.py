@@ -2,7 +2,10 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Final, Protocol
+
+AFTER_ALL_SIZES: Final = "~"
+"""Text that sorts after the size in the name of any checkpoint, because it is not a digit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,11 +36,12 @@ class CheckpointStore(Protocol):
         """Store a signed checkpoint durably under a new name; return False if the name exists."""
         ...
 
-    async def find_newest(self, prefix: str) -> StoredCheckpoint | None:
+    async def find_newest(self, prefix: str, *, below: str = "") -> StoredCheckpoint | None:
         """Return the newest checkpoint of a chain: the one with the highest name; None if there is none.
 
         Args:
             prefix: prefix of the names of the chain's checkpoints, which ends in ``/``.
+            below: return the newest checkpoint that is older than the one with this name; empty to return the newest.
         """
         ...
 

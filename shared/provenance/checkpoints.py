@@ -33,6 +33,8 @@ from shared.timestamps import LONGEST_SETBACK, format_rfc3339
 KNOWN_SIZES: Final = 100_000
 LONGEST_WAIT_SWEEPS: Final = 64
 CLOCK_SKEW: Final = timedelta(minutes=10)
+MAX_FOREIGN_NOTES: Final = 1_000
+"""Maximum number of notes that are read in search of the name of a deleted chain."""
 _LOG = logs.get_logger("provenance")
 
 
@@ -146,8 +148,8 @@ class Checkpoints:
     async def find_checkpointed_chains_except(self, known: Collection[str]) -> Sequence[ChainKey]:
         """Return the chains that have checkpoints, except chains whose prefix is in ``known``.
 
-        The scope of such a chain is read from its newest checkpoint. The signature is not verified here; the
-        verification of the chain verifies it.
+        The scope of such a chain is read from the newest checkpoint that names a chain with this prefix. The signature
+        is not verified here; the verification of the chain verifies it.
 
         Args:
             known: prefixes of chains, from :func:`build_checkpoint_name_prefix`.
@@ -158,16 +160,28 @@ class Checkpoints:
         found: list[ChainKey] = []
         for target in Target:
             for prefix in await self._notes.list_name_prefixes(target):
-                if prefix in known:
-                    continue
-                newest = await self._notes.find_newest(prefix)
-                chain = None if newest is None else await self._parse_chain_from_note(target, newest.note)
-                if chain is not None and build_checkpoint_name_prefix(chain) == prefix:
+                chain = None if prefix in known else await self._find_chain_of_prefix(target, prefix)
+                if chain is not None:
                     found.append(chain)
-                elif newest is not None:
-                    count("workspace.chain.verify.failures", target=target.value)
-                    _LOG.error("a checkpoint is not in its chain's folder", extra=logs.fields(checkpoint=newest.name))
         return found
+
+    async def _find_chain_of_prefix(self, target: Target, prefix: str) -> ChainKey | None:
+        """Return the chain that the newest checkpoint with a prefix names, ignoring notes that name no such chain.
+
+        Return None if there is no checkpoint, or if the newest :data:`MAX_FOREIGN_NOTES` notes do not name the chain.
+        """
+        newest = stored = await self._notes.find_newest(prefix)
+        for _ in range(MAX_FOREIGN_NOTES):
+            if stored is None:
+                break
+            chain = await self._parse_chain_from_note(target, stored.note)
+            if chain is not None and build_checkpoint_name_prefix(chain) == prefix:
+                return chain
+            stored = await self._notes.find_newest(prefix, below=stored.name)
+        if newest is not None:
+            count("workspace.chain.verify.failures", target=target.value)
+            _LOG.error("a checkpoint is not in its chain's folder", extra=logs.fields(checkpoint=newest.name))
+        return None
 
     async def _parse_chain_from_note(self, target: Target, note: bytes) -> ChainKey | None:
         """Return the chain whose origin is the first line of a note; None for another workspace or target."""
@@ -252,6 +266,7 @@ class Checkpoints:
             if stored and last:
                 # An earlier version, or a process that ended in between, stored the checkpoint alone.
                 await self.signatures.load_or_create(stored.name, last)
+                self._unsaved[chain] = last.size
             self._remember_checkpoint_size(chain, tip.sequence)
             return None
         workspace = await self._workspace()
@@ -266,7 +281,6 @@ class Checkpoints:
             runtime=self._runtime,
         )
         tree = covered.build_full_tree()
-                self._unsaved[chain] = last.size
         checkpoint = CheckpointContent(
             build_checkpoint_origin(workspace, chain.target, chain.scope_key), tree.size, tree.compute_root()
         )

@@ -108,6 +108,19 @@ async def test_the_newest_checkpoint_has_the_largest_size(store: CheckpointStore
         assert (newest.name, newest.note) == (build_checkpoint_name(highest), b"%d" % highest)
 
 
+async def test_all_checkpoints_are_found_from_the_newest_to_the_oldest(store: CheckpointStore) -> None:
+    """The newest checkpoint below another one is the next smaller one."""
+    sizes = [5, 999, 1_000, 1_001, 999_999, 1_000_000, 1_002_003]
+    for size in sizes:
+        await store.create(build_checkpoint_name(size), b"%d" % size)
+    found: list[str] = []
+    newest = await store.find_newest(PREFIX)
+    while newest is not None:
+        found.append(newest.name)
+        newest = await store.find_newest(PREFIX, below=newest.name)
+    assert found == [build_checkpoint_name(size) for size in reversed(sizes)]
+
+
 @pytest.mark.parametrize("path", ["999999/999/000000000001", "000000/001/000000000004", "999999", "000000/999"])
 async def test_a_misplaced_note_does_not_hide_the_newest_checkpoint(store: CheckpointStore, path: str) -> None:
     """A note in place of a folder, or in the folder of other sizes, does not hide the newest checkpoint."""

@@ -15,7 +15,7 @@ from azure.storage.blob.aio import BlobClient
 from shared.backends.azure.blobs import BlobAccount, is_existing_blob_error
 from shared.errors import Kind, WorkspaceError
 from shared.observability.logs import fields, get_logger
-from shared.provenance.checkpoint_ports import StoredCheckpoint
+from shared.provenance.checkpoint_ports import AFTER_ALL_SIZES, StoredCheckpoint
 from shared.timestamps import format_rfc3339
 
 NOTES: Final = "checkpoints"
@@ -55,13 +55,18 @@ class BlobCheckpointStore:
 
         return await _call_and_convert_errors(upload_checkpoint)
 
-    async def find_newest(self, prefix: str) -> StoredCheckpoint | None:
+    async def find_newest(self, prefix: str, *, below: str = "") -> StoredCheckpoint | None:
+        end = below.removeprefix(prefix) or AFTER_ALL_SIZES
         for millions in await self._list_numeric_names_descending(prefix, _MILLIONS, "/"):
+            if millions > end:
+                continue
             inner = f"{prefix}{millions}/"
             for thousands in await self._list_numeric_names_descending(inner, _THOUSANDS - _MILLIONS, "/"):
+                if millions + thousands > end:
+                    continue
                 for size in await self._list_numeric_names_descending(f"{inner}{thousands}/", _SIZE_DIGITS):
                     # A blob whose name does not match its folders is ignored; it could hide the newest checkpoint.
-                    if size.startswith(millions + thousands):
+                    if size.startswith(millions + thousands) and size < end:
                         return await self.find_checkpoint(f"{prefix}{size}")
         return None
 

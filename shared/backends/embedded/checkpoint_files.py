@@ -8,7 +8,7 @@ from typing import Final
 
 from shared.backends.embedded import durable_files
 from shared.errors import Kind, WorkspaceError
-from shared.provenance.checkpoint_ports import StoredCheckpoint
+from shared.provenance.checkpoint_ports import AFTER_ALL_SIZES, StoredCheckpoint
 from shared.runtime import SYSTEM_RUNTIME, Runtime
 from shared.timestamps import format_rfc3339
 
@@ -34,8 +34,9 @@ class FileCheckpointStore:
     async def create(self, name: str, note: bytes) -> bool:
         return await self._run_in_thread(lambda: _create_file_if_missing(self._resolve_path(name), note, self._folder))
 
-    async def find_newest(self, prefix: str) -> StoredCheckpoint | None:
-        return await self._run_in_thread(lambda: self._find_newest(prefix))
+    async def find_newest(self, prefix: str, *, below: str = "") -> StoredCheckpoint | None:
+        end = below.removeprefix(prefix) or AFTER_ALL_SIZES
+        return await self._run_in_thread(lambda: self._find_newest(prefix, end))
 
     async def list_name_prefixes(self, parent: str) -> list[str]:
         return await self._run_in_thread(lambda: [f"{parent}/{name}/" for name in _list_names(self._folder / parent)])
@@ -49,14 +50,17 @@ class FileCheckpointStore:
     async def load_working_state(self, name: str) -> bytes | None:
         return await self._run_in_thread(lambda: _read_file_or_none(self._folder / f"{name}.state"))
 
-    def _find_newest(self, prefix: str) -> StoredCheckpoint | None:
+    def _find_newest(self, prefix: str, end: str) -> StoredCheckpoint | None:
+        """Return the newest checkpoint whose size, as text, sorts before ``end``."""
         chain = self._folder / prefix
         for millions in _list_names_descending(chain, _MILLIONS):
             for thousands in _list_names_descending(chain / millions, _THOUSANDS - _MILLIONS):
+                if millions + thousands > end:
+                    continue
                 # A folder can be empty after a crash.
                 # A file whose name does not match its folders is ignored; it could hide the newest checkpoint.
                 for name in _list_names_descending(chain / millions / thousands, _SIZE_DIGITS):
-                    if name.startswith(millions + thousands):
+                    if name.startswith(millions + thousands) and name < end:
                         return self._read_checkpoint(f"{prefix}{name}")
         return None
 

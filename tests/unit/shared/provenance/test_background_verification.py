@@ -8,10 +8,12 @@ from typing import Any
 
 import pytest
 
+from shared.backends.embedded.checkpoint_files import FileCheckpointStore
 from shared.backends.embedded.provenance_overview import SqliteChainOverview
 from shared.errors import Kind, WorkspaceError
 from shared.provenance import background_verification
 from shared.provenance.background_verification import BackgroundVerification
+from shared.provenance.checkpoints import build_checkpoint_name
 from shared.provenance.overview_ports import StoredVerdict
 from shared.provenance.ports import ChainKey, Target
 from shared.provenance.verifier import ChainVerifier, VerificationRun
@@ -290,6 +292,27 @@ async def test_a_deleted_chain_with_checkpoints_is_broken(
     assert await run_in_new_period(verification_parts.background)
     assert all(verdict is not None and verdict.is_valid for verdict in (await verification_parts.verdicts()).values())
     assert await verification_parts.overview.list_chains(None, None, 10, broken_only=True) == []
+
+
+@pytest.mark.parametrize("sizes", [(6,), (6, 7, 1_000, 1_000_000)])
+async def test_a_note_that_is_no_checkpoint_does_not_hide_a_deleted_chain(
+    verification_parts: VerificationParts, sizes: tuple[int, ...]
+) -> None:
+    """If notes above the last checkpoint of a deleted chain do not name it, its scope is read from older ones."""
+    await verification_parts.ledger.checkpoints.create(BATCH)
+    notes = FileCheckpointStore(verification_parts.ledger.folder / "checkpoints")
+    for size in sizes:
+        await notes.create(build_checkpoint_name(BATCH, size), b"x")
+
+    def delete_chain(file: sqlite3.Connection) -> None:
+        [[number]] = file.execute("SELECT chain FROM chains WHERE scope = ?", (BATCH.scope_key,)).fetchall()
+        for table in ("chains", "records", "chain_summaries"):
+            file.execute(f"DELETE FROM {table} WHERE chain = ?", (number,))
+
+    verification_parts.ledger.tamper(delete_chain)
+    assert await run_in_new_period(verification_parts.background)
+    broken = await verification_parts.overview.list_chains(None, None, 10, broken_only=True)
+    assert [one.chain for one in broken] == [BATCH]
 
 
 async def test_a_checkpoint_of_another_chain_in_a_folder_is_reported(

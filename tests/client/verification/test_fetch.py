@@ -192,3 +192,24 @@ def test_a_request_is_not_repeated_after_an_invalid_certificate(tmp_path: Path, 
         server.shutdown()
         thread.join()
     assert (failed.value.exit_status, pauses) == (3, [])
+
+
+def test_two_downloads_to_one_file_do_not_mix(chain: GrowingChain, tmp_path: Path) -> None:
+    """If a second download to the same file starts and fails during the first, the first export is complete."""
+    output, reply = tmp_path / "export.json", chain.reply
+    is_second_started = False
+
+    def start_second_download_then_reply(path: str) -> tuple[int, dict[str, str], bytes]:
+        nonlocal is_second_started
+        if "fromSequence=1001" in path and not is_second_started:
+            is_second_started = True
+            chain.failures = [(404, ""), (403, "")]
+            with pytest.raises(FetchError):
+                fetch_chain(chain.address, "jwt", "AccessControl", "", output)
+        return reply(path)
+
+    chain.count = chain.end = 2 * PAGE
+    chain.reply = start_second_download_then_reply  # type: ignore[method-assign]
+    assert fetch_sequences(chain, output) == list(range(1, 2 * PAGE + 1))
+    assert is_second_started
+    assert [file.name for file in tmp_path.iterdir()] == ["export.json"]

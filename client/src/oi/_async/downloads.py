@@ -9,6 +9,7 @@ from urllib.parse import quote, urljoin
 
 from oi._async.transport import AsyncTransport
 from oi._async.waiting import sleep
+from oi.drafts import create_draft
 from oi.errors import ApiError, ForbiddenError, ServerError, UnreachableError
 from oi.instants import format_instant
 from oi.requests import parse_json_reply
@@ -137,17 +138,16 @@ class AsyncDownload:
     async def _save_file(self, file: Mapping[str, Any], folder: Path) -> Path:
         url = urljoin(f"{self._transport.url}/", file["url"])
         path = folder / _choose_file_name(file, self.job["format"])
-        partial = path.with_name(f"{path.name}.part")
         digest = hashlib.sha256()
-        async with self._transport.open_signed_link(url) as response:
-            with partial.open("wb") as output:
-                async for part in response.aiter_bytes():
-                    digest.update(part)
-                    output.write(part)
-        if digest.hexdigest() != file["sha256"]:
-            partial.unlink()
-            raise ValueError(f"{path.name}: the content does not match its SHA-256; start the download again")
-        partial.replace(path)
+        with create_draft(path) as draft:
+            async with self._transport.open_signed_link(url) as response:
+                with draft.open("wb") as output:
+                    async for part in response.aiter_bytes():
+                        digest.update(part)
+                        output.write(part)
+            if digest.hexdigest() != file["sha256"]:
+                raise ValueError(f"{path.name}: the content does not match its SHA-256; start the download again")
+            draft.replace(path)
         return path
 
 

@@ -9,6 +9,7 @@ from urllib.parse import quote, urljoin
 
 from oi._sync.transport import Transport
 from oi._sync.waiting import sleep
+from oi.drafts import create_draft
 from oi.errors import ApiError, ForbiddenError, ServerError, UnreachableError
 from oi.instants import format_instant
 from oi.requests import parse_json_reply
@@ -135,17 +136,16 @@ class Download:
     def _save_file(self, file: Mapping[str, Any], folder: Path) -> Path:
         url = urljoin(f"{self._transport.url}/", file["url"])
         path = folder / _choose_file_name(file, self.job["format"])
-        partial = path.with_name(f"{path.name}.part")
         digest = hashlib.sha256()
-        with self._transport.open_signed_link(url) as response:
-            with partial.open("wb") as output:
-                for part in response.iter_bytes():
-                    digest.update(part)
-                    output.write(part)
-        if digest.hexdigest() != file["sha256"]:
-            partial.unlink()
-            raise ValueError(f"{path.name}: the content does not match its SHA-256; start the download again")
-        partial.replace(path)
+        with create_draft(path) as draft:
+            with self._transport.open_signed_link(url) as response:
+                with draft.open("wb") as output:
+                    for part in response.iter_bytes():
+                        digest.update(part)
+                        output.write(part)
+            if digest.hexdigest() != file["sha256"]:
+                raise ValueError(f"{path.name}: the content does not match its SHA-256; start the download again")
+            draft.replace(path)
         return path
 
 

@@ -25,6 +25,7 @@ from typing import Any, Final
 
 from oi.addresses import can_use_proxy, check_address
 from oi.control_characters import escape_controls
+from oi.drafts import create_draft
 from oi.verification.hash_rule import LAST_SEQUENCE, parse_integer_or_exact_float
 from oi.verification.merkle import CompactRange
 
@@ -176,13 +177,13 @@ def fetch_chain(url: str, token: str, target: str, scope_key: str, output: Path)
     except ValueError as error:
         raise FetchError(str(error), exit_status=_WRONG_USAGE) from None
     note, reason = _fetch_checkpoint_or_reason(url, token, _build_chain_query(target, scope_key))
-    draft = output.with_name(f"{output.name}.part")
-    history = _write_records_and_compute_hashes(_fetch_records(url, token, target, scope_key), draft)
     contradictions = []
-    while contradiction := _describe_contradiction(history, note, output):
-        contradictions.append(contradiction)
-        output = output.with_name(f"{output.name}.new")
-    draft.replace(output)
+    with create_draft(output) as draft:
+        history = _write_records_and_compute_hashes(_fetch_records(url, token, target, scope_key), draft)
+        while contradiction := _describe_contradiction(history, note, output):
+            contradictions.append(contradiction)
+            output = output.with_name(f"{output.name}.new")
+        draft.replace(output)
     message = _save_checkpoint_note(note, reason, build_checkpoint_path(output))
     return FetchResult(len(history.digests), output, message, contradictions)
 
@@ -286,9 +287,9 @@ def _save_checkpoint_note(note: str, reason: str, path: Path) -> str:
         return f"the checkpoint of the service has {newest.size} records; {path} still has the one of {earlier.size}"
     if earlier is not None and earlier.size == newest.size and not set(before.split("\n")) <= set(note.split("\n")):
         return f"the checkpoint of the service lacks a signature that the one in {path} has, which is unchanged"
-    draft = path.with_name(f"{path.name}.part")
-    draft.write_text(note, encoding="utf-8", newline="")
-    draft.replace(path)
+    with create_draft(path) as draft:
+        draft.write_text(note, encoding="utf-8", newline="")
+        draft.replace(path)
     return f"checkpoint of {newest.size} records in {path}"
 
 

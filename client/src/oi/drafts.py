@@ -1,0 +1,26 @@
+"""Drafts: new files that are written beside a file and replace it when they are complete.
+
+This module needs only the standard library, because offline verification uses it, too.
+"""
+
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+
+@contextmanager
+def create_draft(path: Path) -> Iterator[Path]:
+    """Create an empty file in the folder of ``path``, and yield its path; at the end, remove it if it still exists.
+
+    Its name is random, so that two processes that replace the same file never write to the same draft.
+
+    Raises:
+        OSError: the file cannot be created.
+    """
+    draft = path.with_name(f"{path.name}.{secrets.token_hex(8)}.part")
+    draft.touch(exist_ok=False)
+    try:
+        yield draft
+    finally:
+        draft.unlink(missing_ok=True)

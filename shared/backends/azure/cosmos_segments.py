@@ -1,6 +1,6 @@
 """Reads of an audit chain's records in Cosmos DB. A chain has several segments, each in one partition.
 
-This module is separate from ``cosmos_chain``, because reads need no head items.
+This module is separate from ``cosmos_chain``, because reads use head items only to decide what is cached.
 """
 
 from bisect import bisect_left
@@ -11,10 +11,11 @@ from typing import Any, Final
 
 from azure.core.exceptions import AzureError
 from azure.cosmos.aio import ContainerProxy
+from azure.cosmos.exceptions import CosmosHttpResponseError
 
-from shared.backends.azure.cosmos_chain_items import LAST_SEQUENCE, compute_partition_key
+from shared.backends.azure.cosmos_chain_items import HEAD_ID, LAST_SEQUENCE, SegmentHead, compute_partition_key
 from shared.backends.azure.cosmos_queries import query_items
-from shared.backends.azure.cosmos_requests import CosmosUsage, ReadRetries
+from shared.backends.azure.cosmos_requests import CosmosUsage, ReadRetries, retry_read
 from shared.provenance.hash_rule import format_record_id, sequence_from_record_id
 from shared.provenance.ports import ChainKey, Filters
 from shared.runtime import Runtime
@@ -125,6 +126,20 @@ class RecordPartition:
                 return sequence_from_record_id(item["id"]) or 0
         return 0
 
+    async def read_last_sequence_of_sealed_segment(self) -> int:
+        """Return the last sequence number that the segment's head item states; 0 if the segment can still grow."""
+        try:
+            item = await retry_read(
+                lambda: self._container.read_item(HEAD_ID, self._key, response_hook=self._usage.count_reply),
+                self._usage,
+                self._runtime,
+            )
+        except CosmosHttpResponseError:
+            # The head item is missing.
+            return 0
+        head = SegmentHead.from_item(item)
+        return head.tip.sequence if head.sealed else 0
+
     async def find_sequence_after_skipping(self, query: RecordQuery, count: int) -> int | None:
         """Skip ``count`` matches; return the sequence number of the next match, or None after the last match."""
         while True:
@@ -194,7 +209,7 @@ KNOWN_CHAINS: Final = 10_000
 class Segments:
     """Finder of the segments (partitions) of chains; it reads only records, because head items can be forged.
 
-    The last sequence number of a full segment never changes and is cached. A record belongs to a segment if its
+    The last sequence number of a sealed segment never changes and is cached. A record belongs to a segment if its
     sequence number is higher than the last sequence number of the previous segment. All other records are forged, and
     are ignored.
 
@@ -243,16 +258,27 @@ class Segments:
         The search ends at the segment that contains ``sequence``. The result also covers later segments if they are
         cached.
         """
-        lasts = self._lasts.get(chain, [])
+        lasts = known = self._lasts.get(chain, [])
         while not lasts or lasts[-1] < sequence:
             last = await self._find_last_sequence_of_next_segment(chain, lasts)
             if last is None:
                 return lasts
-            lasts = [*lasts, last]
-            if len(self._lasts) >= KNOWN_CHAINS and chain not in self._lasts:
-                self._lasts.clear()
-            self._lasts[chain] = lasts
+            is_next, lasts = lasts is known, [*lasts, last]
+            # A forged record in the next segment can make a segment look full that still grows.
+            if is_next and await self._is_sealed(chain, lasts):
+                known = lasts
+                self._cache_last_sequences(chain, known)
         return lasts
+
+    async def _is_sealed(self, chain: ChainKey, last_sequences: list[int]) -> bool:
+        """Return whether the last segment of ``last_sequences`` is sealed, and ends at the last sequence number."""
+        partition = await self._open_partition(chain, len(last_sequences))
+        return await partition.read_last_sequence_of_sealed_segment() == last_sequences[-1]
+
+    def _cache_last_sequences(self, chain: ChainKey, last_sequences: list[int]) -> None:
+        if len(self._lasts) >= KNOWN_CHAINS and chain not in self._lasts:
+            self._lasts.clear()
+        self._lasts[chain] = last_sequences
 
     async def _find_last_sequence_of_next_segment(self, chain: ChainKey, last_sequences: list[int]) -> int | None:
         """Return the last sequence number of the next segment; None if that segment is not full yet.

@@ -175,6 +175,23 @@ async def test_forged_items_in_other_segments_are_ignored(store: CosmosChainStor
     assert (await ChainVerifier(store, get_workspace_id).verify(CHAIN)).chain_valid
 
 
+async def test_a_forged_record_is_forgotten_when_it_is_removed(server: CosmosServer, container: ContainerProxy) -> None:
+    """A process that read a forged record of the next segment reads all new records after the forged one is removed."""
+    async with open_stores(server, 2) as (store, other):
+        tip = await fill_chain(store, 3)
+        forged = record_to_item(compute_partition_key(CHAIN, 2), build_batch(tip, 1, name="forged")[0])
+        await container.create_item(forged)
+        assert await read_sequences(store) == [1, 2, 3, 4]
+        await container.delete_item(forged["id"], forged["chain"])
+        await fill_chain(other, 2)
+        assert await read_sequences(store) == [1, 2, 3, 4, 5]
+        assert [one.sequence for one in await store.find(CHAIN, LookupField.APPEND_ID, ["e-5"])] == [5]
+        verdict = await ChainVerifier(store, get_workspace_id).verify(CHAIN)
+        assert (verdict.chain_valid, verdict.reason) == (True, "5 records, all sound")
+        (log,) = open_logs([store])
+        assert (await log.append(CHAIN, build_event_draft("u", EVENT))).record.sequence == 6
+
+
 async def test_verification_reports_a_damaged_head_item(store: CosmosChainStore, container: ContainerProxy) -> None:
     """If properties of the head item are missing, appends are rejected, so that no fork begins; verification fails."""
     await fill_chain(store, 2)

@@ -299,7 +299,9 @@ async def test_an_account_with_per_partition_failover_is_used_like_any_other() -
         await create_tables(server)
         async with open_document_store(server) as store:
             await store.create(LINE, NEW, build_document_text(NEW))
-            assert json.loads((await store.read(LINE, NEW)).text)["id"] == NEW.id
+            stored = await store.read(LINE, NEW)
+            assert stored is not None
+            assert json.loads(stored.text)["id"] == NEW.id
             assert len((await store.list(LINE, "l1", 9, None, all_partitions=False)).texts) == 1
 
 

@@ -31,8 +31,8 @@ def parse_header(token: str) -> Mapping[str, Any]:
 
     Raises:
         ValueError: the token is too long, does not have three segments, has padding or unused bits, or has a header or
-            payload that is not a JSON object, has duplicate properties, or has a time that is not a NumericDate (RFC
-            7519 section 2) before the year 10000.
+            payload that is not a JSON object, is nested too deeply, has duplicate properties, or has a time that is
+            not a NumericDate (RFC 7519 section 2) before the year 10000.
     """
     if len(token) > MAX_LENGTH:
         raise ValueError(f"the token is longer than {MAX_LENGTH} characters")
@@ -73,9 +73,13 @@ def _decode_segment(segment: str) -> bytes:
 
 def _parse_json_object(data: bytes) -> Mapping[str, Any]:
     # Decode first, because the JSON parser also accepts UTF-16 and UTF-32 bytes (RFC 7519 section 3 requires UTF-8).
-    value = json.loads(
-        data.decode("utf-8"), object_pairs_hook=build_object_of_unique_keys, parse_constant=_reject_non_json_constant
-    )
+    text = data.decode("utf-8")
+    try:
+        value = json.loads(
+            text, object_pairs_hook=build_object_of_unique_keys, parse_constant=_reject_non_json_constant
+        )
+    except RecursionError:
+        raise ValueError("the header or payload of the token is nested too deeply") from None
     if not isinstance(value, dict):
         raise ValueError("header and payload of the token must be JSON objects")  # noqa: TRY004  callers catch one error
     return value

@@ -158,6 +158,17 @@ async def get_authentication_error(
     return refused.value
 
 
+def build_authenticator_with_entra(auth_workspace: Workspace) -> Authenticator:
+    """Return an authenticator that also accepts Entra ID tokens."""
+    return Authenticator(
+        auth_workspace,
+        auth_workspace.credentials,
+        auth_workspace.store,
+        auth_workspace.codec,
+        EntraTokens(OneKey(), TENANT, AUDIENCE),
+    )
+
+
 def forge_token(token: str, header: dict[str, Any], payload: dict[str, Any]) -> str:
     """Return a token with changed header or payload properties and the original signature."""
     head, body, signature = token.split(".")
@@ -423,6 +434,14 @@ async def test_expired_key_is_rejected(auth_workspace: Workspace) -> None:
     await get_authentication_error(auth_workspace, f"Bearer {key}")
 
 
+async def test_a_deeply_nested_token_is_rejected(auth_workspace: Workspace) -> None:
+    """If Entra ID is configured, a token that is nested too deeply is rejected as unauthenticated."""
+    token = f"{jose.encode_base64url(b'{}')}.{jose.encode_base64url(b'[' * 12_000)}.AAAA"
+    authenticate = build_authenticator_with_entra(auth_workspace)
+    error = await catch_error(authenticate(f"Bearer {token}", frozenset(CredentialKind)))
+    assert error.kind is Kind.UNAUTHENTICATED
+
+
 @pytest.mark.parametrize(
     ("minutes_before_cutoff", "is_accepted"), [(-1, True), (0, True), (5, True), (6, True), (8, False), (60, False)]
 )
@@ -441,13 +460,7 @@ async def test_entra_tokens_from_before_the_cutoff_have_ended(
     token = build_entra_target().build_token_with_claims(
         email=EDITOR.id, email_verified=True, iat=issued_at, nbf=issued_at
     )
-    authenticate = Authenticator(
-        auth_workspace,
-        auth_workspace.credentials,
-        auth_workspace.store,
-        auth_workspace.codec,
-        EntraTokens(OneKey(), TENANT, AUDIENCE),
-    )
+    authenticate = build_authenticator_with_entra(auth_workspace)
     if is_accepted:
         assert (await authenticate(f"Bearer {token}", frozenset({CredentialKind.ENTRA}))).member_id == EDITOR.id
     else:

@@ -82,6 +82,14 @@ async def test_segments_other_than_objects_are_rejected(target: AttackTarget, te
     await assert_rejected(target, target.build_token(payload=b"\xff\xfe"))
 
 
+@pytest.mark.parametrize("part", ["header", "payload"])
+def test_a_deeply_nested_token_is_malformed(part: str) -> None:
+    """A header or payload that is nested too deeply for the JSON parser is reported as a malformed token."""
+    parts = {"header": "{}", "payload": "{}", part: "[" * 12_000}
+    with pytest.raises(ValueError, match="nested too deeply"):
+        jose.parse_header(f"{encode_part(parts['header'])}.{encode_part(parts['payload'])}.AAAA")
+
+
 async def test_oversized_token_is_rejected(target: AttackTarget) -> None:
     """A token over the maximum length is rejected."""
     await assert_rejected(target, target.build_token_with_claims(padding="a" * jose.MAX_LENGTH))

@@ -150,7 +150,8 @@ class _ReplyCollector:
 
 
 def _build_asgi_scope(request: Request) -> dict[str, Any]:
-    headers = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in request.headers.items()]
+    # The host on Azure decodes headers as UTF-8. The transport only compares header values with ASCII texts.
+    headers = [(name.encode("latin-1"), value.encode("latin-1", "replace")) for name, value in request.headers.items()]
     return {
         "type": "http",
         "asgi": {"version": "3.0"},

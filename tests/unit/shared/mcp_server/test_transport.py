@@ -96,6 +96,12 @@ async def test_an_error_of_the_transport_without_a_body_has_a_detail(accept: str
     assert (reply.status, json.loads(reply.body).get("detail")) == (406, detail)
 
 
+async def test_a_header_may_have_characters_beyond_latin_1() -> None:
+    """A request is processed if a header has characters beyond Latin-1, which the host on Azure decodes from UTF-8."""
+    reply = await send_request("tools/list", {}, headers={"x-user": "\N{LATIN CAPITAL LETTER L WITH STROKE}ukasz"})
+    assert reply.status == 200
+
+
 @pytest.mark.parametrize("version", _VERSIONS)
 @pytest.mark.parametrize("content", _CONTENTS, ids=["empty", "large", "long-integer"])
 async def test_a_tool_result_is_sent_as_text_and_as_an_object(content: dict[str, Any], version: str) -> None:

@@ -50,7 +50,9 @@ class RemoteWorkspace:
         self._url = url.rstrip("/")
         self._api_key = api_key
         self._token = ""
-        self._opener = urllib.request.build_opener(_NoRedirects)
+        # A proxy would get the credential in clear text over http, and could not reach this machine.
+        proxies = urllib.request.ProxyHandler({} if urlsplit(url).scheme == "http" else None)
+        self._opener = urllib.request.build_opener(_NoRedirects, proxies)
 
     def plan(self, content: bytes, source: Path) -> dict[str, Any]:
         """Return the service's plan for a workspace document: the changes that applying it would make, as JSON values.

@@ -163,6 +163,21 @@ def test_a_connection_that_ends_early_leaves_the_outcome_open(content: bytes) ->
         thread.join()
 
 
+def test_the_api_key_is_sent_to_no_proxy_over_http(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Requests to an http address of this machine do not use the proxy of the environment variables."""
+    for name in ("no_proxy", "NO_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("http_proxy", "http://127.0.0.1:1")
+    handler = type("Handler", (_FixedReply,), {"token": _TOKEN, "content": b""})
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
+        thread.start()
+        workspace = RemoteWorkspace(f"HTTP://127.0.0.1:{server.server_port}", "key")
+        assert workspace.export("application/json") == _TOKEN
+        server.shutdown()
+        thread.join()
+
+
 def test_items_that_a_plan_retains_are_read_as_conflicts() -> None:
     """An item that a plan keeps unchanged is a conflict, unless it is kept because it was created over the API."""
     change = {"kind": "surface", "key": "s", "before": None, "after": {"lookup": "s"}}

@@ -34,7 +34,7 @@ from functions.reply_docs.tokens import (
 from shared.auth.ports import MAX_MINUTES, ApiKey
 from shared.auth.principals import CredentialRestriction, Principal
 from shared.auth.rights import AccessRight
-from shared.auth.telemetry_binding import TelemetryBinding
+from shared.auth.telemetry_binding import MAX_BYTES, TelemetryBinding
 from shared.errors import Kind, ValidationErrors, build_invalid_field_error
 from shared.http.messages import Reply, build_json_reply
 from shared.http.operations import Access, Call, Group
@@ -99,7 +99,8 @@ class NewKeyBody(BaseModel):
         None,
         min_length=1,
         max_length=1000,
-        description="Lookups of the connections to which the key is bound. A bound key can only write their telemetry.",
+        description="Lookups of the connections to which the key is bound. A bound key can only write their telemetry. "
+        f"`connections` and `devices` together have at most {MAX_BYTES:,} bytes as JSON.",
     )
     devices: Annotated[list[Name], AfterValidator(validate_distinct_values)] | None = Field(
         None,
@@ -172,6 +173,13 @@ async def revoke_token(call: Call) -> Reply:
     return Reply(204)
 
 
+async def _check_binding(call: Call[Any, NewKeyBody], faults: ValidationErrors) -> None:
+    await _check_connections_exist(call, faults)
+    if faults.has_valid_fields("connections", "devices") and (binding := call.body.binding) is not None:
+        with faults.collect_raised_error():
+            binding.check_size()
+
+
 async def _check_connections_exist(call: Call[Any, NewKeyBody], faults: ValidationErrors) -> None:
     if not faults.has_valid_fields("connections") or not call.body.connections:
         return
@@ -186,7 +194,7 @@ async def _check_connections_exist(call: Call[Any, NewKeyBody], faults: Validati
     "workspace/api/keys",
     access=Access.KEYS,
     body=NewKeyBody,
-    check=_check_connections_exist,
+    check=_check_binding,
     rejects=frozenset(CredentialRestriction),
     docs=CREATED_DOCS,
 )

@@ -81,8 +81,9 @@ class TokenIssuer:
             has_sign_in: False for a token that proves no sign-in of a person, as for a program that stored the API key.
 
         Raises:
-            WorkspaceError: INVALID naming ``minutes`` or ``scopes``; FORBIDDEN ``DELEGATED_TOKEN``; UNAUTHENTICATED if
-                the caller's credential was revoked in the meantime.
+            WorkspaceError: INVALID naming ``minutes`` or ``scopes``, or naming ``Authorization`` if the caller's
+                credential is bound to so many connections or devices that the token would be too long; FORBIDDEN
+                ``DELEGATED_TOKEN``; UNAUTHENTICATED if the caller's credential was revoked in the meantime.
         """
         caller.require_not_delegated()
         issued_at = self._runtime.now()

@@ -1,17 +1,21 @@
 """Binding of an API key and its tokens: they can only send telemetry of certain data connections and devices."""
 
+import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any, Final
 
-from shared.errors import Kind, WorkspaceError
+from shared.errors import Kind, WorkspaceError, build_invalid_field_error
 
 CONNECTIONS: Final = "Connections"
 """Claim of a token with the lookups (ids in URLs) of the connections to which the token is bound."""
 
 DEVICES: Final = "Devices"
 """Claim of a token with the patterns of the device ids to which the token is bound."""
+
+MAX_BYTES: Final = 10_000
+"""Maximum size of the connections and devices of a binding as JSON, so that they fit into a token."""
 
 DEFAULT_DEVICE: Final = " (the connection's lookup, because the message has no device id)"
 """Text after a device id in an error message, if the caller's telemetry message has no device id."""
@@ -28,6 +32,20 @@ class TelemetryBinding:
 
     connections: tuple[str, ...]
     devices: tuple[str, ...] | None = None
+
+    def check_size(self) -> None:
+        """Check that the connections and devices fit into a token, whose JSON contains only ASCII characters.
+
+        Raises:
+            WorkspaceError: INVALID naming ``connections`` or ``devices``, whichever is larger.
+        """
+        sizes = {name: len(json.dumps(values, separators=(",", ":"))) for name, values in self.to_json().items()}
+        if sum(sizes.values()) > MAX_BYTES:
+            rule = (
+                f"`connections` and `devices` must together have at most {MAX_BYTES} bytes as JSON, in which a "
+                "character beyond ASCII has at least 6 bytes, because each token contains them; create several keys"
+            )
+            raise build_invalid_field_error(max(sizes, key=lambda name: sizes[name]), rule)
 
     def check_may_send_to_connection(self, lookup: str) -> None:
         """Check that the credential may send telemetry to a connection; the connection need not exist.

@@ -15,7 +15,7 @@ from shared.auth.principals import build_unauthenticated_error
 from shared.auth.rights import AccessRight, select_known_rights
 from shared.auth.sign_ins import NO_SIGN_IN, SignIn, sign_in_from_claims
 from shared.auth.telemetry_binding import TelemetryBinding, binding_from_claims
-from shared.errors import WorkspaceError
+from shared.errors import WorkspaceError, build_invalid_field_error
 from shared.runtime import SYSTEM_RUNTIME, Runtime
 
 ALGORITHM = "ES256"
@@ -81,11 +81,23 @@ class TokenCodec:
         self._runtime = runtime
 
     async def sign(self, claims: Claims, issued_at: datetime) -> str:
-        """Sign claims and return the token in compact form."""
+        """Sign claims and return the token in compact form.
+
+        Raises:
+            WorkspaceError: INVALID naming ``Authorization`` if the token would be too long to be accepted; UNAVAILABLE
+                ``SIGNING_KEY_UNAVAILABLE``.
+        """
         header = {"alg": ALGORITHM, "kid": await self._key.get_key_id(), "typ": "JWT"}
         signing_input = f"{_encode_json_segment(header)}.{_encode_json_segment(self._build_payload(claims, issued_at))}"
         signature = await self._key.sign(signing_input.encode("ascii"))
-        return f"{signing_input}.{jose.encode_base64url(signature)}"
+        token = f"{signing_input}.{jose.encode_base64url(signature)}"
+        if len(token) > jose.MAX_LENGTH:
+            rule = (
+                f"the token would have more than {jose.MAX_LENGTH} characters, because the credential is bound to too "
+                "many connections or devices; create API keys that are bound to fewer"
+            )
+            raise build_invalid_field_error("Authorization", rule)
+        return token
 
     async def verify(self, token: str) -> Claims:
         """Verify one of the service's own tokens and return its claims.

@@ -50,8 +50,8 @@ class ClientCredentialsGrant:
 
         Raises:
             OAuthError: ``invalid_scope`` if the API key lacks a requested right, or if a right is unknown;
-                ``invalid_request`` if the key would expire before the token; ``invalid_client`` if the key was revoked
-                in the meantime.
+                ``invalid_request`` if the key would expire before the token, or is bound to so many connections or
+                devices that the token would be too long; ``invalid_client`` if the key was revoked in the meantime.
             WorkspaceError: UNAVAILABLE.
         """
         rights = None if scope is None else parse_scope(scope)

@@ -94,13 +94,14 @@ def test_a_bound_credential_can_only_send_telemetry(service: Service) -> None:
         ({"connections": None}, "connections"),
         ({"connections": ["press"], "devices": None}, "devices"),
         ({"connections": ["press", "press"]}, "connections"),
+        ({"connections": ["press"], "devices": [f"{number:0120}" for number in range(100)]}, "devices"),
         ({"connections": ["press"], "rights": []}, "body"),
         ({"connections": ["unknown"]}, "connections[0]"),
         ({"connections": ["press"], "rights": [WRITE, "Workspace.Catalog.Read"]}, "rights"),
     ],
 )
 def test_invalid_telemetry_bindings_are_rejected(service: Service, properties: dict[str, Any], field: str) -> None:
-    """A binding is rejected if a list is invalid, a connection is missing or unknown, or the key has further rights."""
+    """A binding is rejected if a list is invalid or too large, a connection is unknown, or the key has more rights."""
     reply = service.create_client("editor@t").post("/workspace/api/keys", json={"name": "device", **properties})
     assert check_failing_fields(reply, 400, "INVALID_REQUEST") == [field]
 

@@ -595,7 +595,7 @@ class NewKeyBody(TypedDict):
     expiresInDays: NotRequired[int | None]
     connections: NotRequired[list[Connection] | None]
     """
-    Lookups of the connections to which the key is bound. A bound key can only write their telemetry.
+    Lookups of the connections to which the key is bound. A bound key can only write their telemetry. `connections` and `devices` together have at most 10,000 bytes as JSON.
     """
     devices: NotRequired[list[Device] | None]
     """

@@ -1,5 +1,6 @@
 """Tests of issuing and revoking tokens and API keys."""
 
+import dataclasses
 from datetime import timedelta
 from decimal import Decimal
 
@@ -8,9 +9,10 @@ import pytest
 from shared.auth.ports import IssuedToken
 from shared.auth.principals import CredentialKind
 from shared.auth.rights import AccessRight, Role
+from shared.auth.telemetry_binding import TelemetryBinding
 from shared.errors import MAX_LISTED, Kind
 from shared.timestamps import now
-from tests.unit.shared.auth.conftest import ADMIN, EDITOR, VIEWER, Workspace, build_caller, catch_error
+from tests.unit.shared.auth.conftest import ADMIN, EDITOR, SERVICE, VIEWER, Workspace, build_caller, catch_error
 
 KEYS = frozenset({CredentialKind.JWT, CredentialKind.API_KEY})
 
@@ -29,6 +31,24 @@ async def test_scopes_restrict_rights(auth_workspace: Workspace) -> None:
     assert minted.rights == (AccessRight.CATALOG_READ,)
     principal = await auth_workspace.authenticator(f"Bearer {minted.token}", KEYS)
     assert principal.rights == {AccessRight.CATALOG_READ}
+
+
+async def test_a_token_that_would_be_too_long_is_not_issued(auth_workspace: Workspace) -> None:
+    """A key that is bound to too many connections for a token gets an error instead of a token that is rejected."""
+    binding = TelemetryBinding(tuple(f"connection-{number:04}" for number in range(1_000)))
+    caller = dataclasses.replace(build_caller(SERVICE.id, Role.VIEWER), binding=binding)
+    error = await catch_error(auth_workspace.issuer.issue_token(caller, None, None))
+    assert (error.kind, error.detail.partition(":")[0]) == (Kind.INVALID, "Authorization")
+    assert auth_workspace.trail == []
+
+
+async def test_a_token_of_a_binding_of_the_maximum_size_is_accepted(auth_workspace: Workspace) -> None:
+    """A token with all access rights and the largest permitted binding is accepted."""
+    binding = TelemetryBinding(("c" * 9_000,), ("d" * 900,))
+    binding.check_size()
+    caller = dataclasses.replace(build_caller(ADMIN.id, Role.ADMIN), binding=binding)
+    minted = await auth_workspace.issuer.issue_token(caller, None, None)
+    assert (await auth_workspace.authenticator(f"Bearer {minted.token}", KEYS)).binding == binding
 
 
 @pytest.mark.parametrize("scope", ["Workspace.Keys.Manage", "Workspace.Nothing", "workspace.catalog.read"])

@@ -36,6 +36,28 @@ def test_a_malformed_binding_is_rejected(claims: dict[str, Any]) -> None:
         binding_from_claims(claims)
 
 
+@pytest.mark.parametrize(
+    ("connections", "devices", "field"),
+    [
+        (("a" * 9_990,), None, ""),
+        (("a" * 9_993,), None, "connections"),
+        (("a" * 9_000,), ("b" * 1_000,), "connections"),
+        (("a",), ("\N{LATIN SMALL LETTER U WITH DIAERESIS}" * 1_700,), "devices"),
+    ],
+)
+def test_a_binding_must_fit_into_a_token(
+    connections: tuple[str, ...], devices: tuple[str, ...] | None, field: str
+) -> None:
+    """Connections and devices of more than 10,000 bytes of JSON are rejected; the error names the larger list."""
+    binding = TelemetryBinding(connections, devices)
+    if not field:
+        binding.check_size()
+        return
+    with pytest.raises(WorkspaceError, match="at most 10000 bytes") as caught:
+        binding.check_size()
+    assert caught.value.detail.startswith(f"{field}: ")
+
+
 def test_a_bound_credential_uses_only_its_connections() -> None:
     """A bound credential can use only connections whose lookup (id in URLs) is in its binding."""
     binding = TelemetryBinding(("pump", "press"))

@@ -1,10 +1,12 @@
 """Signing keys in Azure Key Vault: for access tokens, and for checkpoints of audit chains.
 
 To rotate a key, create a new version of the key in the vault. The enabled versions are read every
-:data:`FRESH_SECONDS`. While the vault cannot be reached, the versions that were read last remain in use.
+:data:`FRESH_SECONDS`. While the vault cannot be reached, the versions that were read last remain in use, and a request
+waits at most :data:`WAIT_SECONDS` for newer ones.
 """
 
 import asyncio
+import contextvars
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Final
@@ -27,6 +29,12 @@ OUTLIVED: Final = timedelta(minutes=MAX_MINUTES) + timedelta(hours=1)
 
 FRESH_SECONDS: Final = 300.0
 """Age in seconds at which the enabled versions of a key are read again."""
+
+EMPTY_SECONDS: Final = 1.0
+"""Age in seconds at which the versions of a key without an enabled version are read again."""
+
+WAIT_SECONDS: Final = 1.0
+"""Maximum wait in seconds for a new list of versions, while the versions that were read last can be used."""
 _TOKEN_KEY: Final = "the key that signs tokens"  # noqa: S105  part of error messages
 _NOTE_KEY: Final = "the key that signs checkpoints"
 _LOG = logs.get_logger("key_vault")
@@ -47,9 +55,7 @@ class VaultSigningKey:
     def __init__(self, vault: Vault, name: str, *, runtime: Runtime = SYSTEM_RUNTIME) -> None:
         self._vault = vault
         self._name = name
-        self._versions: list[KeyVersion] = []
-        self._read_at = float("-inf")
-        self._reading = SharedAttempts()
+        self._versions = _EnabledVersions(vault, name, "SIGNING_KEY_UNAVAILABLE", _TOKEN_KEY, runtime)
         self._signs: KeyVersion | None = None
         self._runtime = runtime
 
@@ -71,30 +77,14 @@ class VaultSigningKey:
         return [to_jwk(version.public) for version in (signs, *others)]
 
     async def _read_current_versions(self) -> list[KeyVersion]:
-        if self._runtime.monotonic() - self._read_at > FRESH_SECONDS:
-            async with self._reading.hold_lock():
-                if self._runtime.monotonic() - self._read_at > FRESH_SECONDS:
-                    await self._refresh_versions()
-        return self._versions
-
-    async def _refresh_versions(self) -> None:
-        try:
-            versions = await call_vault(
-                lambda: self._vault.list_enabled_versions(self._name), "SIGNING_KEY_UNAVAILABLE", _TOKEN_KEY
+        versions = await self._versions.get()
+        if not versions:
+            raise WorkspaceError(
+                Kind.UNAVAILABLE,
+                "SIGNING_KEY_UNAVAILABLE",
+                f"In Key Vault, {_TOKEN_KEY} has no enabled version; enable or create one.",
             )
-        except WorkspaceError:
-            if not self._versions:
-                raise
-            _LOG.warning("cannot refresh the versions of the signing key")
-        else:
-            self._versions = versions
-            if not versions:
-                raise WorkspaceError(
-                    Kind.UNAVAILABLE,
-                    "SIGNING_KEY_UNAVAILABLE",
-                    f"In Key Vault, {_TOKEN_KEY} has no enabled version; enable or create one.",
-                )
-        self._read_at = self._runtime.monotonic()
+        return versions
 
 
 def select_signing_version(versions: Sequence[KeyVersion], at: datetime) -> KeyVersion:
@@ -140,10 +130,7 @@ class VaultNoteSigner:
     def __init__(self, vault: Vault, key: str, *, runtime: Runtime = SYSTEM_RUNTIME) -> None:
         self._vault = vault
         self._name, _, self._wanted = key.partition("/")
-        self._versions: list[KeyVersion] = []
-        self._read_at = float("-inf")
-        self._reading = asyncio.Lock()
-        self._runtime = runtime
+        self._versions = _EnabledVersions(vault, self._name, "CHECKPOINTS_UNAVAILABLE", _NOTE_KEY, runtime)
 
     async def sign(self, message: bytes) -> bytes:
         version = await self._select_signing_version()
@@ -164,26 +151,73 @@ class VaultNoteSigner:
         raise _build_no_enabled_version_error()
 
     async def _read_current_versions(self, *, reload: bool = False) -> list[KeyVersion]:
-        requested_at = self._runtime.monotonic()
-        async with self._reading:
-            if requested_at - self._read_at > FRESH_SECONDS or (reload and self._read_at < requested_at):
-                await self._refresh_versions(reload=reload)
-        if not self._versions:
+        versions = await (self._versions.reload() if reload else self._versions.get())
+        if not versions:
             raise _build_no_enabled_version_error()
+        return versions
+
+
+class _EnabledVersions:
+    """Enabled versions of a key in Key Vault, which are cached for :data:`FRESH_SECONDS`.
+
+    Args:
+        vault: vault that contains the key.
+        name: name of the key in the vault.
+        error_code: code of the error if the versions cannot be read.
+        key_description: description of the key for the error's message.
+        runtime: clock, randomness and threads.
+    """
+
+    def __init__(self, vault: Vault, name: str, error_code: str, key_description: str, runtime: Runtime) -> None:
+        self._vault = vault
+        self._name = name
+        self._error_code = error_code
+        self._key_description = key_description
+        self._runtime = runtime
+        self._versions: list[KeyVersion] = []
+        self._read_at = self._due_at = float("-inf")
+        self._reading = SharedAttempts()
+        self._refresh: asyncio.Task[None] | None = None
+
+    async def get(self) -> list[KeyVersion]:
+        """Return the enabled versions, oldest first; return the known ones if the vault does not answer in time.
+
+        Raises:
+            WorkspaceError: UNAVAILABLE if the vault does not answer and no version is known.
+        """
+        requested_at = self._runtime.monotonic()
+        if requested_at <= self._due_at:
+            return self._versions
+        if not self._versions:
+            return await self.reload()
+        # Other requests use the known versions meanwhile. The read continues after this request, in its own context,
+        # because a vault that does not answer ends it only after all timeouts of the client.
+        self._due_at = requested_at + FRESH_SECONDS
+        self._refresh = asyncio.create_task(self._reload_or_keep_versions(), context=contextvars.Context())
+        await asyncio.wait({self._refresh}, timeout=WAIT_SECONDS)
         return self._versions
 
-    async def _refresh_versions(self, *, reload: bool) -> None:
+    async def reload(self) -> list[KeyVersion]:
+        """Return the versions that are enabled now, oldest first; concurrent calls share one request to the vault.
+
+        Raises:
+            WorkspaceError: UNAVAILABLE if the vault does not answer.
+        """
+        requested_at = self._runtime.monotonic()
+        async with self._reading.hold_lock():
+            if self._read_at < requested_at:
+                self._versions = await call_vault(
+                    lambda: self._vault.list_enabled_versions(self._name), self._error_code, self._key_description
+                )
+                self._read_at = self._runtime.monotonic()
+                self._due_at = requested_at + (FRESH_SECONDS if self._versions else EMPTY_SECONDS)
+        return self._versions
+
+    async def _reload_or_keep_versions(self) -> None:
         try:
-            versions = await call_vault(
-                lambda: self._vault.list_enabled_versions(self._name), "CHECKPOINTS_UNAVAILABLE", _NOTE_KEY
-            )
+            await self.reload()
         except WorkspaceError:
-            if reload or not self._versions:
-                raise
-            _LOG.warning("cannot refresh the versions of the checkpoint key")
-        else:
-            self._versions = versions
-        self._read_at = self._runtime.monotonic()
+            _LOG.warning("cannot refresh the versions of a key", extra=logs.fields(key=self._name))
 
 
 def _to_der_public_key(version: KeyVersion) -> bytes:

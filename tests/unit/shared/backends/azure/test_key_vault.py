@@ -1,7 +1,9 @@
 """Tests of keys in Key Vault with the real SDK and an emulator."""
 
-from collections.abc import AsyncIterator, Iterator
+import asyncio
+from collections.abc import AsyncIterator, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 from azure.core.exceptions import ResourceNotFoundError
@@ -12,13 +14,14 @@ from shared.auth.jose import compute_thumbprint
 from shared.auth.ports import MAX_MINUTES
 from shared.auth.tokens import Claims, TokenCodec
 from shared.backends.azure import vault_keys
-from shared.backends.azure.key_vault import Vault
+from shared.backends.azure.key_vault import KeyVersion, Vault
 from shared.backends.azure.vault_keys import SETTLING, VaultNoteSigner, VaultSigningKey
 from shared.errors import Kind, WorkspaceError
 from shared.runtime import Runtime
 from shared.timestamps import now
 from tests.key_vault import KeyVaultDouble, Tokens
 from tests.key_vault.keys import Version
+from tests.virtual_time import VirtualTime
 
 START = datetime(2026, 1, 5, 8, tzinfo=UTC)
 LONGEST = timedelta(minutes=MAX_MINUTES)
@@ -47,8 +50,9 @@ async def vault_client(emulator: KeyVaultDouble, tokens: Tokens) -> AsyncIterato
 
 @pytest.fixture
 def uncached_key_versions(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Make the client read the key versions at each call."""
+    """Make the client read the key versions at each call, and wait for them."""
     monkeypatch.setattr(vault_keys, "FRESH_SECONDS", -1.0)
+    monkeypatch.setattr(vault_keys, "WAIT_SECONDS", 30.0)
 
 
 class Clock:
@@ -233,6 +237,56 @@ async def test_a_key_vault_outage_stops_signing_only(emulator: KeyVaultDouble, v
     with pytest.raises(WorkspaceError) as caught:
         await VaultNoteSigner(vault_client, "notes").load_public_key()
     assert caught.value.code == "CHECKPOINTS_UNAVAILABLE"
+
+
+class PausedVault(Vault):
+    """Client of the emulator; while ``answers`` is not set, lists of versions wait.
+
+    Attributes:
+        answers: set by the test while the vault answers.
+        list_count: number of requested lists.
+    """
+
+    def __init__(self, uri: str, tokens: Tokens, options: Mapping[str, Any]) -> None:
+        super().__init__(uri, credential=tokens, options=options)
+        self.answers = asyncio.Event()
+        self.answers.set()
+        self.list_count = 0
+
+    async def list_enabled_versions(self, name: str) -> list[KeyVersion]:
+        """Wait until the vault answers, then return the enabled versions."""
+        self.list_count += 1
+        await self.answers.wait()
+        return await super().list_enabled_versions(name)
+
+
+async def list_trusted_keys(signer: VaultNoteSigner) -> list[str]:
+    return [str(spki) for spki in await signer.load_trusted_keys()]
+
+
+@pytest.mark.parametrize(
+    ("key_class", "load"), [(VaultSigningKey, list_published_ids), (VaultNoteSigner, list_trusted_keys)]
+)
+async def test_public_keys_are_known_while_the_vault_does_not_answer(
+    emulator: KeyVaultDouble, tokens: Tokens, monkeypatch: pytest.MonkeyPatch, key_class: Any, load: Any
+) -> None:
+    """While a vault does not answer, requests use the known public keys; later requests get the new ones."""
+    time, vault = VirtualTime(START), PausedVault(emulator.uri, tokens, emulator.options)
+    emulator.keys.create_version("key", START.timestamp())
+    key = key_class(vault, "key", runtime=time.runtime)
+    known = await load(key)
+    vault.answers.clear()
+    emulator.keys.create_version("key", START.timestamp() + 1)
+    time.advance(vault_keys.FRESH_SECONDS + 1)
+    monkeypatch.setattr(vault_keys, "WAIT_SECONDS", 0.0)
+    async with asyncio.timeout(30):
+        assert await asyncio.gather(*(load(key) for _ in range(5))) == [known] * 5
+    assert vault.list_count == 2
+    vault.answers.set()
+    time.advance(vault_keys.FRESH_SECONDS + 1)
+    monkeypatch.setattr(vault_keys, "WAIT_SECONDS", 30.0)
+    assert len(await load(key)) == 2
+    await vault.close()
 
 
 async def test_the_checkpoint_key_does_not_rotate(emulator: KeyVaultDouble, vault_client: Vault) -> None:

@@ -13,7 +13,7 @@ DEFAULT_MAX_RECORDS = 500_000
 DEFAULT_MAX_BYTES = 64 * 1024 * 1024
 
 _TIMESPAN = re.compile(
-    r"(?:(?P<days>\d{1,3})(?:\.| days?, ))?(?P<hours>\d{1,2}):(?P<minutes>\d{2}):(?P<seconds>\d{2}(?:\.\d{1,9})?)",
+    r"(?:(?P<days>\d{1,3})\.)?(?P<hours>\d{1,2}):(?P<minutes>\d{2}):(?P<seconds>\d{2}(?:\.\d{1,9})?)",
     re.ASCII,
 )
 

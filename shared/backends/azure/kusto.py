@@ -258,10 +258,18 @@ def _build_request_properties(query: EngineQuery) -> ClientRequestProperties:
     properties.set_option("truncationmaxsize", _MAX_RESULT_BYTES)
     properties.set_option(ClientRequestProperties.request_timeout_option_name, timedelta(seconds=query.timeout_seconds))
     if query.cache_seconds:
-        properties.set_option("query_results_cache_max_age", str(timedelta(seconds=query.cache_seconds)))
+        properties.set_option("query_results_cache_max_age", _format_timespan(query.cache_seconds))
     for name, value in query.parameters.items():
         properties.set_parameter(name, value)
     return properties
+
+
+def _format_timespan(seconds: int) -> str:
+    """Format a duration as a Kusto timespan; ``str(timedelta)`` writes "1 day, 0:00:00", which Kusto cannot parse."""
+    minutes, second = divmod(seconds, 60)
+    hours, minute = divmod(minutes, 60)
+    days, hour = divmod(hours, 24)
+    return f"{days}.{hour:02}:{minute:02}:{second:02}"
 
 
 RAW_TABLE = "TelemetryRaw"

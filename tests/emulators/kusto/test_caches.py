@@ -83,7 +83,7 @@ def test_a_failed_query_is_not_cached(endpoint: Endpoint) -> None:
         assert endpoint.query_error_code(text, query_results_cache_max_age="00:05:00")
 
 
-@pytest.mark.parametrize("age", ["soon", 5, "-00:00:01"])
+@pytest.mark.parametrize("age", ["soon", 5, "-00:00:01", "1 day, 0:00:00"])
 def test_the_maximum_age_of_cached_results_must_be_a_timespan(endpoint: Endpoint, age: object) -> None:
     """A maximum age that is not a timespan is rejected with the option's name."""
     options = {"Options": {"query_results_cache_max_age": age}}

@@ -1,6 +1,7 @@
 """Tests of the query engine adapter with the real Kusto client and prepared replies."""
 
 import json
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -43,7 +44,18 @@ async def test_a_query_is_sent_with_its_parameters_and_limits(endpoint: Endpoint
     options = properties["Options"]
     assert options["query_take_max_records"] == 11
     assert options["servertimeout"] == "0:00:30"
-    assert options["query_results_cache_max_age"] == "0:01:00"
+    assert options["query_results_cache_max_age"] == "0.00:01:00"
+
+
+async def test_a_cache_time_of_a_day_is_sent_as_a_kusto_timespan(endpoint: Endpoint) -> None:
+    """The maximum age of a cached result is sent as a timespan that Data Explorer can parse, also from a day on."""
+    endpoint.set_reply([PRIMARY, END])
+    engine = KustoEngine(endpoint.url, "db")
+    for seconds, timespan in ((86_399, "0.23:59:59"), (86_400, "1.00:00:00")):
+        await engine.execute(replace(QUERY, cache_seconds=seconds))
+        options = json.loads(endpoint.asked["properties"])["Options"]
+        assert options["query_results_cache_max_age"] == timespan
+    await engine.close()
 
 
 async def test_the_engine_stops_an_ingestion_before_its_caller(endpoint: Endpoint) -> None:

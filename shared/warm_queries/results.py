@@ -51,8 +51,11 @@ class QueryResult:
 
     @property
     def row_count(self) -> int:
-        """Number of rows of the query result."""
-        return len(self.rows) if self.values is None else len(self.values[0])
+        """Number of rows of the query result; 0 for a result without columns."""
+        if self.values is None:
+            return len(self.rows)
+        # `bag_unpack` over no rows has no columns in Data Explorer.
+        return len(self.values[0]) if self.values else 0
 
     def convert_to_rows(self) -> "QueryResult":
         """Convert a result whose values are grouped by column to a result with rows."""

@@ -59,6 +59,18 @@ def test_an_empty_result_keeps_its_columns() -> None:
     assert empty.row_count == 0
 
 
+@pytest.mark.parametrize("wire", [[], [[], []]], ids=["no-rows", "rows-without-cells"])
+def test_a_result_without_columns_is_an_empty_table_in_each_format(wire: list[list[Any]]) -> None:
+    """A result without columns is an empty table in each format; Data Explorer returns one for an empty bag_unpack."""
+    by_row = replace(BY_ROW, columns=(), rows=to_row_objects((), wire))
+    by_column = replace(by_row, rows=[], values=to_column_values((), wire))
+    assert by_row.row_count == by_column.row_count == by_column.convert_to_rows().row_count == 0
+    assert to_arrow(by_column) == to_arrow(by_row)
+    assert pa.ipc.open_stream(to_arrow(by_column)).read_all().shape == (0, 0)
+    assert pq.read_table(io.BytesIO(to_parquet(by_column))).shape == (0, 0)
+    assert to_csv(by_row) == b"\r\n"
+
+
 KINDS = ("string", "long", "real", "bool", "datetime", "timespan", "dynamic", "decimal", "guid", "int")
 ROW: list[Any] = [
     'a "quoted", line\nbreak ü',

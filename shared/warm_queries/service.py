@@ -3,6 +3,7 @@
 Results are cached in memory, so that many dashboards with the same query cause one engine request.
 """
 
+import hashlib
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -29,46 +30,68 @@ from shared.warm_queries.time_ranges import (
 
 MAX_RESULTS: Final = 512
 MAX_ROWS: Final = 200_000
+MAX_BYTES: Final = 64 * 1024 * 1024
+"""Size of the engine's replies whose results are cached; the rows take about four times as much memory."""
+
+
+@dataclass(frozen=True, slots=True)
+class _CachedResult:
+    """Cached query result, and the maximum age at which it is used."""
+
+    result: QueryResult
+    max_age: timedelta
+
+    def is_usable(self, at: datetime) -> bool:
+        """Return whether the result is not too old at time ``at``.
+
+        Also return False if the result is newer than ``at``: the clock was set back, so the result's age is unknown.
+        """
+        return timedelta(0) <= at - self.result.executed_at <= self.max_age
 
 
 class ResultCache:
     """Least recently used cache of query results.
 
-    At most ``MAX_RESULTS`` results with ``MAX_ROWS`` rows together are cached.
+    At most ``MAX_RESULTS`` results with ``MAX_ROWS`` rows and ``MAX_BYTES`` bytes together are cached.
     """
 
     def __init__(self) -> None:
-        self._results: OrderedDict[Hashable, QueryResult] = OrderedDict()
+        self._results: OrderedDict[Hashable, _CachedResult] = OrderedDict()
         self._rows = 0
+        self._bytes = 0
 
-    def find(self, key: Hashable, max_age: timedelta, at: datetime) -> QueryResult | None:
-        """Return the result with this key; None if it is not cached, or is older than ``max_age`` at time ``at``.
-
-        Also return None if the result is newer than ``at``: the clock was set back, so the result's age is unknown.
-        """
-        result = self._results.get(key)
-        if result is None:
+    def find(self, key: Hashable, at: datetime) -> QueryResult | None:
+        """Return the result with this key; None if it is not cached, or not usable at time ``at``."""
+        cached = self._results.get(key)
+        if cached is None:
             return None
-        if not timedelta(0) <= at - result.executed_at <= max_age:
+        if not cached.is_usable(at):
             self._remove_result(key)
             return None
         self._results.move_to_end(key)
-        return result
+        return cached.result
 
-    def store(self, key: Hashable, result: QueryResult) -> None:
-        """Cache a query result, and evict the least recently used results if a limit is exceeded."""
+    def store(self, key: Hashable, result: QueryResult, max_age: timedelta, at: datetime) -> None:
+        """Cache a query result; remove results that cannot be used at time ``at``, and evict others above a limit.
+
+        The least recently used results are evicted first. A result that exceeds a limit on its own is not cached.
+        """
         self._remove_result(key)
-        if result.row_count > MAX_ROWS:
+        for expired in [key for key, cached in self._results.items() if not cached.is_usable(at)]:
+            self._remove_result(expired)
+        if result.row_count > MAX_ROWS or result.size > MAX_BYTES:
             return
-        self._results[key] = result
+        self._results[key] = _CachedResult(result, max_age)
         self._rows += result.row_count
-        while len(self._results) > MAX_RESULTS or self._rows > MAX_ROWS:
+        self._bytes += result.size
+        while len(self._results) > MAX_RESULTS or self._rows > MAX_ROWS or self._bytes > MAX_BYTES:
             self._remove_result(next(iter(self._results)))
 
     def _remove_result(self, key: Hashable) -> None:
-        result = self._results.pop(key, None)
-        if result is not None:
-            self._rows -= result.row_count
+        cached = self._results.pop(key, None)
+        if cached is not None:
+            self._rows -= cached.result.row_count
+            self._bytes -= cached.result.size
 
 
 TABLE = "Telemetry"
@@ -152,15 +175,16 @@ class WarmQueries:
         self, query: WarmQuery, bound: dict[str, str], time_range: TimeRange | None, limit: int, *, by_column: bool
     ) -> QueryResult:
         at = self._runtime.now()
-        key = (query.model_dump_json(), tuple(sorted(bound.items())), time_range, limit)
-        max_age = timedelta(seconds=query.cache_seconds)
-        cached = self._results.find(key, max_age, at)
+        key = _build_cache_key(query, bound, time_range, limit)
+        cached = self._results.find(key, at)
         if cached is not None and (by_column or cached.values is None):
             return cached  # formats that store columns also accept rows
         if cached is not None:
             return await self._runtime.run_in_thread_if_large(cached.size, cached.convert_to_rows)
         result = await self._run_query(query, bound, time_range, limit, at, by_column=by_column)
-        self._results.store(key, replace(result, from_cache=True))
+        max_age = timedelta(seconds=query.cache_seconds)
+        # The time after the execution: results of calls that started meanwhile are possibly cached already.
+        self._results.store(key, replace(result, from_cache=True), max_age, self._runtime.now())
         return result
 
     async def _run_query(
@@ -225,6 +249,12 @@ class WarmQueries:
             cache_seconds=_compute_max_cache_age(query, at) if is_fixed_time_range(time_range) else 0,
             lines_before=composed.lines_before,
         )
+
+
+def _build_cache_key(query: WarmQuery, bound: dict[str, str], time_range: TimeRange | None, limit: int) -> bytes:
+    parts = (query.model_dump_json(), sorted(bound.items()), time_range, limit)
+    # A hash, because the arguments can be as large as the body of a request.
+    return hashlib.sha256(repr(parts).encode()).digest()
 
 
 def _compute_max_cache_age(query: "WarmQuery | _AdHocQuery", at: datetime) -> int:

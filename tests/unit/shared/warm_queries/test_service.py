@@ -1,5 +1,6 @@
 """Tests of executing warm queries: the engine's request and the caller's result."""
 
+import asyncio
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -14,7 +15,7 @@ from shared.timestamps import format_rfc3339, now, parse_rfc3339
 from shared.validation.names import MAX_HINTS
 from shared.warm_queries.ports import Column, EngineQuery, EngineResult
 from shared.warm_queries.results import QueryResult
-from shared.warm_queries.service import ResultCache, WarmQueries
+from shared.warm_queries.service import MAX_BYTES, ResultCache, WarmQueries
 
 APPROVAL = {"approvedBy": "admin@x", "approvedAt": "2026-01-05T08:00:00Z"}
 
@@ -223,28 +224,43 @@ AT = datetime(2026, 1, 5, tzinfo=UTC)
 HOUR = timedelta(hours=1)
 
 
-def build_result(rows: int, *, by_column: bool = False) -> QueryResult:
-    """Return a result with the given number of rows."""
+def build_result(rows: int, *, by_column: bool = False, size: int = 0, at: datetime = AT) -> QueryResult:
+    """Return a result with the given number of rows, size in bytes and time of execution."""
     objects = [] if by_column else [{"n": number} for number in range(rows)]
     values = (list(range(rows)),) if by_column else None
-    return QueryResult("q", AT, (Column("n", "long"),), objects, False, 1.0, None, values=values)
+    return QueryResult("q", at, (Column("n", "long"),), objects, False, 1.0, None, values=values, size=size)
+
+
+def find_cached_keys(cache: ResultCache, at: datetime = AT) -> str:
+    """Return the keys from ``a`` to ``d`` whose results are cached and usable at the given time."""
+    return "".join(key for key in "abcd" if cache.find(key, at) is not None)
 
 
 def test_a_cached_result_expires() -> None:
     """A result is cached until it is older than the cache time of its query."""
     cache = ResultCache()
-    cache.store("a", build_result(1))
-    assert cache.find("a", HOUR, AT + HOUR) is not None
-    assert cache.find("a", HOUR, AT + 2 * HOUR) is None
-    assert cache.find("a", HOUR, AT) is None
+    cache.store("a", build_result(1), HOUR, AT)
+    assert cache.find("a", AT + HOUR) is not None
+    assert cache.find("a", AT + 2 * HOUR) is None
+    assert cache.find("a", AT) is None
+
+
+def test_expired_results_are_removed_when_another_one_is_cached() -> None:
+    """A result that has expired is removed when another one is cached, although no caller requests it again."""
+    cache = ResultCache()
+    cache.store("a", build_result(1), HOUR, AT)
+    cache.store("b", build_result(1), 3 * HOUR, AT)
+    cache.store("c", build_result(1, at=AT + 2 * HOUR), HOUR, AT + 2 * HOUR)
+    assert find_cached_keys(cache, AT) == "b"
+    assert find_cached_keys(cache, AT + 2 * HOUR) == "b"
 
 
 def test_a_result_is_not_used_after_the_clock_was_set_back() -> None:
     """If the clock was set back to a time before a cached result, the result's age is unknown, so it is not used."""
     cache = ResultCache()
-    cache.store("a", build_result(1))
-    assert cache.find("a", HOUR, AT - timedelta(seconds=1)) is None
-    assert cache.find("a", HOUR, AT) is None
+    cache.store("a", build_result(1), HOUR, AT)
+    assert cache.find("a", AT - timedelta(seconds=1)) is None
+    assert cache.find("a", AT) is None
 
 
 @pytest.mark.parametrize("by_column", [False, True])
@@ -253,8 +269,48 @@ def test_the_least_recently_used_results_are_evicted(by_column: bool, monkeypatc
     monkeypatch.setattr("shared.warm_queries.service.MAX_ROWS", 10)
     cache = ResultCache()
     for key in ("a", "b"):
-        cache.store(key, build_result(4, by_column=by_column))
-    assert cache.find("a", HOUR, AT) is not None
-    cache.store("c", build_result(4, by_column=by_column))
-    cache.store("d", build_result(11, by_column=by_column))
-    assert [cache.find(key, HOUR, AT) is not None for key in "abcd"] == [True, False, True, False]
+        cache.store(key, build_result(4, by_column=by_column), HOUR, AT)
+    assert cache.find("a", AT) is not None
+    cache.store("c", build_result(4, by_column=by_column), HOUR, AT)
+    cache.store("d", build_result(11, by_column=by_column), HOUR, AT)
+    assert find_cached_keys(cache) == "ac"
+
+
+def test_the_size_of_cached_results_is_limited() -> None:
+    """The cache has a maximum size in bytes; a larger result is not cached, and replaces an older one of its key."""
+    cache = ResultCache()
+    for key in ("a", "b"):
+        cache.store(key, build_result(1, size=MAX_BYTES // 2), HOUR, AT)
+    assert find_cached_keys(cache) == "ab"
+    cache.store("c", build_result(1, size=1), HOUR, AT)
+    assert find_cached_keys(cache) == "bc"
+    cache.store("d", build_result(1, size=MAX_BYTES + 1), HOUR, AT)
+    cache.store("b", build_result(1, size=MAX_BYTES + 1), HOUR, AT)
+    assert find_cached_keys(cache) == "c"
+    cache.store("a", build_result(1, size=MAX_BYTES - 1), HOUR, AT)
+    assert find_cached_keys(cache) == "ac"
+
+
+async def test_a_result_of_a_call_that_started_later_stays_cached() -> None:
+    """A slow call does not remove the cached result of a call that started later and ended earlier."""
+    times = [AT, AT + timedelta(seconds=5)]
+    is_running, may_end = asyncio.Event(), asyncio.Event()
+
+    class SlowEngine(Engine):
+        async def execute(self, query: EngineQuery) -> EngineResult:
+            reply = await super().execute(query)
+            if len(self.requests) == 1:
+                is_running.set()
+                await may_end.wait()
+            return reply
+
+    async def return_catalog() -> Catalog:
+        return Catalog(queries={"kept": build_query("kept", approval=APPROVAL, cacheSeconds=60)})
+
+    warm = WarmQueries(return_catalog, SlowEngine(ROWS), 30, runtime=Runtime(now=lambda: times[is_running.is_set()]))
+    async with asyncio.TaskGroup() as tasks:
+        tasks.create_task(warm.execute("kept", None, 1, {}))
+        await is_running.wait()
+        await warm.execute("kept", None, 2, {})
+        may_end.set()
+    assert [(await warm.execute("kept", None, limit, {})).from_cache for limit in (1, 2)] == [True, True]

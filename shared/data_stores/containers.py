@@ -15,7 +15,7 @@ from shared.catalog.ports import StoredCatalog
 from shared.catalog.service import CatalogService
 from shared.catalog.snapshot import Catalog, OwnedDatabase
 from shared.conditional_requests import UNCONDITIONAL, Condition, build_item_missing_error
-from shared.data_stores.errors import build_container_exists_error
+from shared.data_stores.errors import CONTAINER_OUTCOME_UNKNOWN, build_container_exists_error
 from shared.data_stores.models import AccountContainer, DatabaseAddress
 from shared.data_stores.ports import ContainerStore
 from shared.data_stores.tables import build_database_not_found_error
@@ -91,12 +91,13 @@ class Containers:
     async def create(self, caller: Principal, database: str, container: Container) -> ContainerSummary:
         """Create a container in the Cosmos DB account, and its record in the workspace catalog.
 
-        The record is stored first and removed if the account rejects the container. An interruption in between leaves a
-        record without a container, which the list shows and which can be deleted.
+        The record is stored first and removed if the account rejects the container. It stays if the account has
+        possibly created the container, because a container without a record cannot get one through this service. A
+        record without a container is listed and can be deleted; an interruption can also leave one.
 
         Raises:
             WorkspaceError: INVALID naming fields, or ``DATA_CLASS_REFUSED``; NOT_FOUND ``DATABASE_NOT_FOUND``; CONFLICT
-                ``CONTAINER_EXISTS``.
+                ``CONTAINER_EXISTS``; UNAVAILABLE ``CONTAINER_OUTCOME_UNKNOWN``.
         """
         faults = ValidationErrors()
         check_new_container(faults, container.name, container.partition_key_path, container.data_class)
@@ -116,8 +117,9 @@ class Containers:
         created = AccountContainer(container.name, container.partition_key_path)
         try:
             await self._account.create_container(place, created)
-        except WorkspaceError:
-            await self._try_remove_record_after_failed_creation(caller, key)
+        except WorkspaceError as error:
+            if error.code != CONTAINER_OUTCOME_UNKNOWN:
+                await self._try_remove_record_after_failed_creation(caller, key)
             raise
         return _to_summary(container.name, created, container)
 

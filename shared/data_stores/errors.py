@@ -1,6 +1,10 @@
 """Errors that document stores and domain rules share."""
 
+from typing import Final
+
 from shared.errors import Kind, WorkspaceError
+
+CONTAINER_OUTCOME_UNKNOWN: Final = "CONTAINER_OUTCOME_UNKNOWN"
 
 
 def build_document_not_found_error() -> WorkspaceError:
@@ -32,6 +36,16 @@ def build_container_exists_error() -> WorkspaceError:
     """Build the error for a container name that is already used."""
     detail = "A container with this name already exists in the database or in the workspace's catalog."
     return WorkspaceError(Kind.CONFLICT, "CONTAINER_EXISTS", detail)
+
+
+def build_container_outcome_unknown_error() -> WorkspaceError:
+    """Build the error for the creation of a container whose result could not be determined."""
+    detail = (
+        "It is unknown whether the container was created; the account may still create it. The workspace has a record"
+        " of it: list the containers to find out whether it is provisioned. If it is still not provisioned after some"
+        " minutes, delete the record and create the container again."
+    )
+    return WorkspaceError(Kind.UNAVAILABLE, CONTAINER_OUTCOME_UNKNOWN, detail)
 
 
 def build_table_not_found_error() -> WorkspaceError:

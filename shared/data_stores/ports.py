@@ -33,7 +33,8 @@ class ContainerStore(Protocol):
         """Create a Cosmos DB container.
 
         Raises:
-            WorkspaceError: CONFLICT ``CONTAINER_EXISTS``.
+            WorkspaceError: CONFLICT ``CONTAINER_EXISTS``; UNAVAILABLE ``CONTAINER_OUTCOME_UNKNOWN`` if the account has
+                possibly created the container, or will create it. After any other error, it has not.
         """
         ...
 

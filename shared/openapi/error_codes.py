@@ -291,6 +291,9 @@ ERROR_CODES: Final[Mapping[str, ErrorCode]] = {
     ),
     "DOCUMENT_OUTCOME_UNKNOWN": _build_error_code("It is unknown whether the document was written.", 503),
     "DATA_STORE_UNAVAILABLE": _build_error_code("The data store does not respond; nothing was changed.", 503),
+    "CONTAINER_OUTCOME_UNKNOWN": _build_error_code(
+        "It is unknown whether the container was created; list the containers before you create it again.", 503
+    ),
     "CONTAINER_EXISTS": _build_error_code("The database has a container, or a record, of this name.", 409),
     "CONTAINER_NOT_FOUND": _build_error_code("The database has neither a container nor a record of this name.", 404),
     "CONTAINER_PROVISIONED": _build_error_code(

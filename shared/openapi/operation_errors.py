@@ -179,7 +179,7 @@ OWN_CODES: Final[Mapping[str, tuple[str, ...]]] = {
     "list_containers": ("DATABASE_NOT_FOUND", *_ACCOUNT),
     "create_container": (
         *(*_CATALOG_WRITE, "DATABASE_NOT_FOUND", "DATA_CLASS_REFUSED", "CONTAINER_EXISTS", *_ACCOUNT),
-        "IDEMPOTENCY_KEY_IN_USE",
+        *("CONTAINER_OUTCOME_UNKNOWN", "IDEMPOTENCY_KEY_IN_USE"),
     ),
     "delete_container": (
         *(*_CATALOG_WRITE, "DATABASE_NOT_FOUND", "CONTAINER_NOT_FOUND", "CONTAINER_PROVISIONED"),

@@ -15,6 +15,7 @@ from http import HTTPStatus
 from typing import Any, Final
 
 from azure.core.exceptions import AzureError, HttpResponseError, ResourceNotFoundError
+from azure.core.polling.base_polling import BadResponse, BadStatus, OperationFailed
 from azure.mgmt.cosmosdb.aio import CosmosDBManagementClient
 from azure.mgmt.cosmosdb.models import (
     ContainerPartitionKey,
@@ -26,7 +27,12 @@ from azure.mgmt.cosmosdb.models import (
 
 from shared.backends.azure.cosmos_account import CONNECT_SECONDS
 from shared.backends.azure.cosmos_data_accounts import DataAccount, DataAccounts
-from shared.data_stores.errors import build_container_exists_error, build_store_unavailable_error, build_throttled_error
+from shared.data_stores.errors import (
+    build_container_exists_error,
+    build_container_outcome_unknown_error,
+    build_store_unavailable_error,
+    build_throttled_error,
+)
 from shared.data_stores.models import AccountContainer, DatabaseAddress
 from shared.errors import WorkspaceError
 from shared.observability import logs
@@ -36,6 +42,9 @@ READ_SECONDS: Final = 30
 CREATE_SECONDS: Final = 150
 """Timeout in seconds of the creation of a container; Azure Functions ends a request after 230 s."""
 _HASH_VERSION: Final = 2
+_SERVER_ERRORS: Final = 500
+_AMBIGUOUS: Final = frozenset({HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.CONFLICT})
+"""Rejections that are possible although an attempt whose reply was lost has started the creation."""
 _LOG = logs.get_logger("cosmos")
 
 
@@ -90,7 +99,7 @@ class CosmosContainerStore:
         key = ContainerPartitionKey(paths=[container.partition_key_path], kind="Hash", version=_HASH_VERSION)
         resource = SqlContainerResource(id=container.name, partition_key=key)
         wanted = SqlContainerCreateUpdateParameters(properties=SqlContainerCreateUpdateProperties(resource=resource))
-        with _convert_errors():
+        with _convert_creation_errors():
             poller = await self._get_or_open_client(account).sql_resources.begin_create_update_sql_container(
                 account.group, account.name, database.database, container.name, wanted, polling_interval=POLL_SECONDS
             )
@@ -138,6 +147,27 @@ def _convert_errors() -> Iterator[None]:
     except (AzureError, OSError, TimeoutError) as error:
         _LOG.exception("Resource Manager does not answer")
         raise build_store_unavailable_error() from error
+
+
+@contextmanager
+def _convert_creation_errors() -> Iterator[None]:
+    """Convert the errors of a creation, which Resource Manager continues after a timeout or a lost reply."""
+    try:
+        yield
+    except (AzureError, OSError, TimeoutError) as error:
+        if isinstance(error, HttpResponseError) and _is_proof_of_no_creation(error):
+            raise _error_from_rejection(error) from error
+        _LOG.exception("the result of the creation of a container is unknown")
+        raise build_container_outcome_unknown_error() from error
+
+
+def _is_proof_of_no_creation(error: HttpResponseError) -> bool:
+    """Return whether Resource Manager rejected the creation of a container, or reports that the creation has failed."""
+    if isinstance(error.inner_exception, OperationFailed):
+        return True
+    is_reply_to_poll = isinstance(error.inner_exception, BadStatus | BadResponse)
+    status = error.status_code or 0
+    return not is_reply_to_poll and HTTPStatus.BAD_REQUEST <= status < _SERVER_ERRORS and status not in _AMBIGUOUS
 
 
 def _error_from_rejection(error: HttpResponseError) -> WorkspaceError:

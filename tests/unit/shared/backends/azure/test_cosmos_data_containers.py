@@ -26,6 +26,8 @@ class FakeResourceManager:
     def __init__(self) -> None:
         self.containers: dict[str, dict[str, Any]] = {}
         self.refuse: dict[str, int] = {}
+        self.lost_replies = 0
+        self.operation_status = "Succeeded"
         self.asked: list[str] = []
 
     def app(self) -> web.Application:
@@ -68,12 +70,18 @@ class FakeResourceManager:
             return _build_rejection(self.refuse["put"])
         name = request.match_info["name"]
         self.containers[name] = (await request.json())["properties"]["resource"]
+        if self.lost_replies:
+            self.lost_replies -= 1
+            assert request.transport is not None
+            request.transport.close()
         status = str(request.url.with_path(f"/operations/{name}"))
         return web.json_response({"status": "Enqueued"}, status=202, headers={"Azure-AsyncOperation": status})
 
     async def _return_operation_status(self, _: web.Request) -> web.Response:
         self.asked.append("status")
-        return web.json_response({"status": "Succeeded"})
+        if "status" in self.refuse:
+            return _build_rejection(self.refuse["status"])
+        return web.json_response({"status": self.operation_status})
 
 
 def _build_rejection(status: int) -> web.Response:
@@ -101,6 +109,7 @@ async def store(manager: FakeResourceManager) -> AsyncIterator[CosmosContainerSt
         base_url=f"http://127.0.0.1:{runner.addresses[0][1]}",
         authentication_policy=SansIOHTTPPolicy(),
         polling_interval=0,
+        retry_backoff_factor=0,
     )
     yield opened
     await opened.close()
@@ -135,7 +144,7 @@ async def test_a_container_is_created_once(manager: FakeResourceManager, store: 
 
 
 @pytest.mark.parametrize(
-    ("status", "code"), [(429, "THROTTLED"), (403, "DATA_STORE_UNAVAILABLE"), (409, "DATA_STORE_UNAVAILABLE")]
+    ("status", "code"), [(429, "THROTTLED"), (403, "DATA_STORE_UNAVAILABLE"), (400, "DATA_STORE_UNAVAILABLE")]
 )
 async def test_errors_of_resource_manager_are_converted(
     manager: FakeResourceManager, store: CosmosContainerStore, status: int, code: str
@@ -150,6 +159,52 @@ async def test_errors_of_resource_manager_are_converted(
     assert caught.value.code == code
     assert status != 429 or caught.value.members == {"retryAfter": 1}
     assert manager.containers == {}
+
+
+async def get_creation_error_code(store: CosmosContainerStore) -> str:
+    """Return the error code that the creation of a container raises."""
+    with pytest.raises(WorkspaceError) as caught:
+        await store.create_container(PLACE, WORKORDERS)
+    return caught.value.code
+
+
+async def test_a_failed_creation_has_created_nothing(manager: FakeResourceManager, store: CosmosContainerStore) -> None:
+    """If Resource Manager reports that an accepted creation has failed, the store is unavailable."""
+    manager.operation_status = "Failed"
+    assert await get_creation_error_code(store) == "DATA_STORE_UNAVAILABLE"
+
+
+@pytest.mark.parametrize(
+    "refuse", [{"put": 500}, {"put": 409}, {"status": 429}, {"status": 500}, {"status": 404}], ids=str
+)
+async def test_a_reply_that_does_not_rule_out_the_container_leaves_the_outcome_unknown(
+    manager: FakeResourceManager, store: CosmosContainerStore, refuse: dict[str, int]
+) -> None:
+    """The outcome is unknown after a conflict, a server error or a rejected poll: the creation possibly continues."""
+    manager.refuse = refuse
+    assert await get_creation_error_code(store) == "CONTAINER_OUTCOME_UNKNOWN"
+
+
+async def test_a_creation_that_takes_too_long_has_an_unknown_outcome(
+    manager: FakeResourceManager, store: CosmosContainerStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After the timeout the outcome is unknown, because Resource Manager continues the creation."""
+    monkeypatch.setattr("shared.backends.azure.cosmos_data_containers.CREATE_SECONDS", 0)
+    manager.operation_status = "InProgress"
+    assert await get_creation_error_code(store) == "CONTAINER_OUTCOME_UNKNOWN"
+    assert await store.find_container(PLACE, "workorders") == WORKORDERS
+
+
+async def test_a_lost_reply_to_a_creation_leaves_the_outcome_unknown(
+    manager: FakeResourceManager, store: CosmosContainerStore
+) -> None:
+    """A creation whose reply is lost is repeated; if all replies are lost, its outcome is unknown."""
+    manager.lost_replies = 100
+    assert await get_creation_error_code(store) == "CONTAINER_OUTCOME_UNKNOWN"
+    manager.containers.clear()
+    manager.lost_replies = 1
+    await store.create_container(PLACE, WORKORDERS)
+    assert await store.find_container(PLACE, "workorders") == WORKORDERS
 
 
 async def test_a_store_without_an_account_is_unavailable(store: CosmosContainerStore) -> None:

@@ -6,11 +6,15 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final, Protocol
 
+from shared.errors import WorkspaceError, build_invalid_field_error
 from shared.provenance.ports import ChainKey
 from shared.timestamps import format_rfc3339
 
 MEMBER: Final = "Signature"
 """Property of a decision's record that contains its signature."""
+
+REQUEST_MEMBER: Final = "signature"
+"""Property of a request's body that contains the signature of a decision."""
 
 SIGNED_EVENT: Final = "signed-"
 """Start of the append ids of audit events about signed decisions; events that members write have other append ids."""
@@ -92,6 +96,11 @@ class DecisionSigner(Protocol):
                 ``SIGNATURES_UNAVAILABLE``.
         """
         ...
+
+
+def build_signature_required_error() -> WorkspaceError:
+    """Build the error for a decision without the signature that the workspace's policy requires."""
+    return build_invalid_field_error(REQUEST_MEMBER, "is required for this decision", code="SIGNATURE_REQUIRED")
 
 
 def read_signature(content: Mapping[str, Any]) -> Mapping[str, Any] | None:

@@ -25,12 +25,16 @@ from shared.idempotency.replies import MAYBE_DONE
 from shared.provenance.canonical import encode_canonical_value
 from shared.provenance.models import MAX_STATEMENT
 from shared.provenance.ports import ChainKey
-from shared.provenance.signatures import DecisionSignature, SigningSession
+from shared.provenance.signatures import (
+    REQUEST_MEMBER,
+    DecisionSignature,
+    SigningSession,
+    build_signature_required_error,
+)
 from shared.runtime import SYSTEM_RUNTIME, Runtime
 from shared.signatures.sign_ins import SIGNATURE_TOKEN_USED, SignInBusyError, SignInRegistry, build_sign_in_name
 from shared.signatures.suspicion import AttemptCounter
 
-FIELD: Final = "signature"
 _MEMBERS: Final = ("meaning", "statement")
 
 
@@ -61,9 +65,9 @@ def parse_signature(sent: Any, meanings: Sequence[str], *, is_rejection: bool) -
             allowed, and ``INVALID_REQUEST`` for other errors.
     """
     if sent is None:
-        raise build_invalid_field_error(FIELD, "is required for this decision", code="SIGNATURE_REQUIRED")
+        raise build_signature_required_error()
     if not isinstance(sent, dict):
-        raise build_invalid_field_error(FIELD, "must be an object")
+        raise build_invalid_field_error(REQUEST_MEMBER, "must be an object")
     faults = ValidationErrors()
     allowed = list_allowed_meanings(meanings, is_rejection=is_rejection)
     if sent.get("meaning") not in allowed:
@@ -71,7 +75,7 @@ def parse_signature(sent: Any, meanings: Sequence[str], *, is_rejection: bool) -
     if unknown := [name for name in sent if name not in _MEMBERS]:
         faults.add(
             build_invalid_fields_error(
-                [FieldError(f"{FIELD}.{name}", "is not a property of a signature") for name in unknown]
+                [FieldError(f"{REQUEST_MEMBER}.{name}", "is not a property of a signature") for name in unknown]
             )
         )
     statement = sent.get("statement")
@@ -83,7 +87,7 @@ def parse_signature(sent: Any, meanings: Sequence[str], *, is_rejection: bool) -
 
 def _build_meaning_error(allowed: list[str]) -> WorkspaceError:
     message = f"must be {' or '.join(f'`{meaning}`' for meaning in allowed)}"
-    error = build_invalid_field_error(f"{FIELD}.meaning", message, code="SIGNATURE_MEANING_INVALID")
+    error = build_invalid_field_error(f"{REQUEST_MEMBER}.meaning", message, code="SIGNATURE_MEANING_INVALID")
     error.members["allowed"] = allowed
     return error
 
@@ -92,10 +96,10 @@ def _check_statement(statement: Any) -> None:
     if statement is None:
         return
     if not isinstance(statement, str):
-        raise build_invalid_field_error(f"{FIELD}.statement", "must be text")
+        raise build_invalid_field_error(f"{REQUEST_MEMBER}.statement", "must be text")
     if len(statement) > MAX_STATEMENT:
-        raise build_invalid_field_error(f"{FIELD}.statement", f"must have at most {MAX_STATEMENT} characters")
-    encode_canonical_value(statement, f"{FIELD}.statement")
+        raise build_invalid_field_error(f"{REQUEST_MEMBER}.statement", f"must have at most {MAX_STATEMENT} characters")
+    encode_canonical_value(statement, f"{REQUEST_MEMBER}.statement")
 
 
 _REFUSALS: Final = frozenset({Kind.UNAUTHENTICATED, Kind.FORBIDDEN, Kind.CONFLICT})

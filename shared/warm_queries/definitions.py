@@ -13,13 +13,14 @@ from pydantic import ValidationError
 
 from shared.auth.principals import Principal
 from shared.catalog.diff import ItemChange
-from shared.catalog.items import ItemKind, to_definition
+from shared.catalog.items import ItemKind, WorkspaceSettings, to_definition
 from shared.catalog.kql_restrictions import check_query_restrictions
 from shared.catalog.models import Approval, Rejection, StoredWarmQuery, WarmQuery
 from shared.catalog.ports import CatalogItem, StoredCatalog
 from shared.catalog.problems import format_path
 from shared.catalog.query_checks import check_declared_parameters, find_api_path_error
 from shared.catalog.service import CatalogService
+from shared.catalog.signature_models import SignatureRequirement
 from shared.catalog.snapshot import CatalogEntry
 from shared.conditional_requests import UNCONDITIONAL, Condition, build_item_missing_error
 from shared.errors import (
@@ -31,7 +32,7 @@ from shared.errors import (
     build_invalid_fields_error,
 )
 from shared.provenance.ports import ChainKey, Target
-from shared.provenance.signatures import DecisionSigner
+from shared.provenance.signatures import DecisionSigner, build_signature_required_error
 from shared.runtime import SYSTEM_RUNTIME, Runtime
 from shared.warm_queries.approvals import (
     BuildChanges,
@@ -131,8 +132,8 @@ class QueryDefinitions:
         Raises:
             WorkspaceError: NOT_FOUND ``WARM_QUERY_NOT_FOUND``; FORBIDDEN ``MAKER_CHECKER_VIOLATION`` if the approver is
                 the last editor; CONFLICT ``WARM_QUERY_REJECTED``; INVALID ``QUERY_INVALID`` if the query reads data
-                outside the workspace or the engine rejects it; PRECONDITION_FAILED; the errors of
-                :meth:`DecisionSigner.sign`.
+                outside the workspace or the engine rejects it; PRECONDITION_FAILED; INVALID ``SIGNATURE_REQUIRED`` if
+                the policy requires a signature and there is no signer; the errors of :meth:`DecisionSigner.sign`.
         """
         rejected_text, engine_error = await self._find_rejected_kql_and_error(lookup)
 
@@ -203,8 +204,8 @@ class QueryDefinitions:
 
         Raises:
             WorkspaceError: NOT_FOUND ``WARM_QUERY_NOT_FOUND``; FORBIDDEN ``MAKER_CHECKER_VIOLATION`` if the rejector is
-                the last editor; CONFLICT ``WARM_QUERY_APPROVED`` if the query is approved; PRECONDITION_FAILED; the
-                errors of :meth:`DecisionSigner.sign`.
+                the last editor; CONFLICT ``WARM_QUERY_APPROVED`` if the query is approved; PRECONDITION_FAILED; INVALID
+                ``SIGNATURE_REQUIRED`` as in :meth:`approve`; the errors of :meth:`DecisionSigner.sign`.
         """
 
         def build_changes(stored: StoredCatalog, signed: SignedChange | None = None) -> Sequence[ItemChange]:
@@ -228,7 +229,7 @@ class QueryDefinitions:
     ) -> CatalogEntry[StoredWarmQuery]:
         """Store a decision about a draft, signed if there is a signer; return the query with the decision."""
         if signer is None:
-            outcome = await self._catalog.commit_api_changes(build_changes, actor)
+            outcome = await self._catalog.commit_api_changes(partial(_build_unsigned_changes, build_changes), actor)
             return _parse_entry(_get_query_item(outcome.catalog, lookup))
         stored = await self._catalog.load()
         # Each other reason to reject the decision comes first, so that it costs the caller no sign-in.
@@ -341,6 +342,23 @@ def _check_decider_is_not_editor(item: CatalogItem, deciders: Collection[str]) -
             "person who created an API key of a service counts as the editor of what the service edits."
         )
         raise WorkspaceError(Kind.FORBIDDEN, "MAKER_CHECKER_VIOLATION", detail)
+
+
+def _build_unsigned_changes(build_changes: BuildChanges, stored: StoredCatalog) -> Sequence[ItemChange]:
+    """Return the catalog change for a decision without a signature; reject the decision if the policy requires one.
+
+    The stored policy can be newer than the policy of the time at which the request began.
+    """
+    changes = build_changes(stored)
+    if changes and _is_signature_required(stored):
+        raise build_signature_required_error()
+    return changes
+
+
+def _is_signature_required(stored: StoredCatalog) -> bool:
+    settings = next((item.definition for item in stored.items if item.kind == ItemKind.SETTINGS), {})
+    policy = WorkspaceSettings.model_validate(settings).policies.signatures
+    return policy.queries is SignatureRequirement.REQUIRED
 
 
 def _require_query_to_approve(item: CatalogItem, approvers: Collection[str]) -> StoredWarmQuery:

@@ -242,6 +242,26 @@ async def test_a_draft_that_the_engine_cannot_run_is_not_approved(processes: Pro
     assert (await later.approve(ADMIN, "mine")).value.approval is not None
 
 
+SIGNED_PLANT = PLANT.replace("{requireApproval: true}}", "{requireApproval: true}, signatures: {queries: required}}")
+
+
+async def test_a_decision_is_unsigned_only_if_the_policy_allows_it_when_it_is_stored(processes: Processes) -> None:
+    """A decision without a signature is rejected if the policy began to require one during the request."""
+
+    class PolicyChangingEngine(Engine):
+        async def execute(self, query: EngineQuery) -> EngineResult:
+            await processes.opened[0].service.apply(load_document(SIGNED_PLANT, "w.yaml"), "apply")
+            return await super().execute(query)
+
+    approving = QueryDefinitions(processes.opened[1].service, QueryColumns(PolicyChangingEngine()))
+    assert await get_error_code(approving.approve(ADMIN, "q2")) == "SIGNATURE_REQUIRED"
+    assert await get_error_code(approving.reject(ADMIN, "q2", "Too slow")) == "SIGNATURE_REQUIRED"
+    assert await processes.list_actions("q2") == ["Created"]
+    approved = await approving.approve("other@x", "q1")
+    assert approved.value.approval is not None
+    assert approved.value.approval.approved_by == ADMIN
+
+
 async def test_concurrent_edit_and_approval_exclude_each_other(processes: Processes) -> None:
     """If an edit and an approval arrive at once, one of them fails, so that no unread text is approved."""
     editor, approver = processes.services

@@ -5,7 +5,6 @@ This module is separate because an app with a configured Web PubSub service does
 
 import asyncio
 import os
-import uuid
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import AsyncExitStack
 from datetime import datetime
@@ -26,6 +25,7 @@ from local.host.shutdown import ShutdownSignal
 from local.http_server.application import Message, Receive, Send
 from local.http_server.error_replies import read_or_create_request_id
 from local.http_server.request_head import check_host
+from shared.backends.embedded import durable_files
 from shared.backends.embedded.hub import HubReader
 from shared.errors import WorkspaceError
 from shared.http import versions
@@ -157,12 +157,7 @@ def _read_committed_offsets(reader: HubReader, group: str) -> dict[str, int]:
 def load_or_create_access_key(path: Path) -> str:
     """Read the emulator's access key from a file that only its owner can read; create the file if it is missing."""
     if not path.exists():
-        draft = path.with_name(f"{path.name}.{uuid.uuid4().hex}")
-        with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
-            file.write(os.urandom(32).hex())
-            file.flush()
-            os.fsync(file.fileno())
-        draft.replace(path)
+        durable_files.write_temporary_file(path, os.urandom(32).hex().encode(), 0o600).replace(path)
     return path.read_text()
 
 

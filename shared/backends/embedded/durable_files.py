@@ -26,14 +26,30 @@ def move_temporary_file_if_target_missing(path: Path, temporary_path: Path, top_
 
 
 def write_temporary_file(path: Path, content: bytes, mode: int = 0o644) -> Path:
-    """Write content to a new file with a random name next to ``path``, flush it to disk, and return the file's path."""
+    """Write content to a new file with a random name next to ``path``, flush it to disk, and return the file's path.
+
+    If the content cannot be written, the file is deleted.
+
+    Args:
+        path: path next to which the file is created; missing folders are created.
+        content: complete content of the file.
+        mode: permissions of the file.
+
+    Raises:
+        OSError: the file cannot be written, for instance because the disk is full.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f"{path.name}.{uuid.uuid4().hex}")
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
-    with os.fdopen(descriptor, "wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+    except BaseException:
+        # Each retry uses a new name, so the files of failed attempts would fill the disk.
+        temporary.unlink(missing_ok=True)
+        raise
     return temporary
 
 

@@ -22,6 +22,8 @@ _MONITORED = timedelta(minutes=1)
 _CLEANUP_SECONDS = 3600.0
 _MAX_SLEEP = 30.0
 """Maximum seconds between two checks of the clock; short, because the clock can change or the machine can sleep."""
+_CLOCK_TOLERANCE = timedelta(seconds=10)
+"""Time by which the clock may go back without a new due time, so that small corrections repeat no run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,11 +101,10 @@ class Timer:
     async def run(self) -> None:
         """Run the function on its schedule until the host stops, then wait for the end of runs on request."""
         due, past_due = self._find_first_due_time_and_missed_run()
-        while not await self._wait_until(due):
+        while (served := await self._wait_until_due(due)) is not None:
             await self._invoke_function(past_due=past_due)
             past_due = False
-            # The clock may be slightly before the due time that was just served.
-            due = self._setting.schedule.compute_next_time(max(now(), due))
+            due = self._compute_due_time_after(served)
         await asyncio.gather(*self._requested_runs)
 
     def run_now(self) -> None:
@@ -121,12 +122,26 @@ class Timer:
             return now(), False
         return self._setting.schedule.compute_next_time(now()), False
 
-    async def _wait_until(self, due: datetime) -> bool:
-        """Wait until a run is due; return True if the host stops first."""
+    async def _wait_until_due(self, due: datetime) -> datetime | None:
+        """Wait until a run is due; return its due time, or None if the host stops first.
+
+        If the clock is set back, wait for the next due time of the changed clock.
+        """
+        planned_at = now()
         while (remaining := (due - now()).total_seconds()) > 0:
             if await self._stopping.wait_for(min(remaining, _MAX_SLEEP)):
-                return True
-        return self._stopping.is_set()
+                return None
+            if now() < planned_at - _CLOCK_TOLERANCE:
+                planned_at = now()
+                due = self._setting.schedule.compute_next_time(planned_at)
+        return None if self._stopping.is_set() else due
+
+    def _compute_due_time_after(self, served: datetime) -> datetime:
+        """Return the next due time after the run that was due at ``served``."""
+        at = now()
+        # The clock may be slightly before the due time that was just served.
+        is_slightly_earlier = at < served <= at + _CLOCK_TOLERANCE
+        return self._setting.schedule.compute_next_time(served if is_slightly_earlier else at)
 
     async def _invoke_function(self, *, past_due: bool) -> None:
         function = self._setting.function

@@ -2,13 +2,19 @@
 
 import json
 import sqlite3
+from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import httpx
+import pytest
 
+from local.host import timers
 from local.host.shutdown import ShutdownSignal
-from local.host.timers import delete_expired_data_hourly
+from local.host.timers import Timer, TimerSetting, TimerStatusFile, delete_expired_data_hourly
+from local.host.worker import LoadedFunction
+from shared.background.runner import Schedule
 
 TIMERS = """
 def seen(timer):
@@ -92,6 +98,79 @@ def test_a_missing_setting_of_a_schedule_is_named(start_host: Any) -> None:
     host = start_host(TIMERS, ready=False)
     assert host.process.wait(timeout=30) == 1
     assert "RARE, which is not set" in host.read_log()
+
+
+class VirtualClock(ShutdownSignal):
+    """Fake shutdown signal whose waits advance a clock; ``steps`` are changes of the clock during waits by number."""
+
+    def __init__(self, steps: dict[int, timedelta] | None = None) -> None:
+        super().__init__()
+        self.time = datetime(2026, 11, 30, 12, tzinfo=UTC)
+        self._steps = steps or {}
+        self._waits = 0
+
+    async def wait_for(self, seconds: float) -> bool:
+        """Advance the clock without waiting."""
+        self._waits += 1
+        self.time += timedelta(seconds=seconds) + self._steps.get(self._waits, timedelta())
+        return self.is_set()
+
+
+type RunTimer = Callable[[VirtualClock, Callable[[int], None]], Awaitable[list[str]]]
+
+
+@pytest.fixture
+def run_timer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RunTimer:
+    """Return a function that runs a timer every 15 seconds four times, and returns the times of the runs.
+
+    It calls its second argument with the number of each run.
+    """
+
+    async def run_four_times(clock: VirtualClock, run: Callable[[int], None]) -> list[str]:
+        runs: list[str] = []
+
+        async def invoke_function(*_: Any) -> None:
+            runs.append(f"{clock.time:%H:%M:%S}")
+            run(len(runs))
+            if len(runs) == 4:
+                clock.set()
+
+        monkeypatch.setattr(timers, "invoke_function", invoke_function)
+        monkeypatch.setattr(timers, "now", lambda: clock.time)
+        function = LoadedFunction("tick", "1", {"type": "timerTrigger", "name": "timer"}, None)
+        setting = TimerSetting(function, Schedule("*/15 * * * * *"), run_on_startup=False)
+        await Timer(setting, TimerStatusFile(tmp_path / "timers.json"), clock).run()
+        return runs
+
+    return run_four_times
+
+
+async def test_a_timer_continues_after_the_clock_is_set_back(run_timer: RunTimer) -> None:
+    """If the clock is set back while a timer waits, the timer runs at the next due time of the changed clock."""
+    clock = VirtualClock({3: timedelta(minutes=-40)})
+    assert await run_timer(clock, lambda _: None) == ["12:00:15", "12:00:30", "11:21:00", "11:21:15"]
+
+
+async def test_a_timer_continues_after_the_clock_is_set_back_during_a_run(run_timer: RunTimer) -> None:
+    """If the clock is set back during a run, the timer runs at the next due time of the changed clock."""
+    clock = VirtualClock()
+
+    def set_clock_back(run: int) -> None:
+        if run == 2:
+            clock.time -= timedelta(minutes=40)
+
+    assert await run_timer(clock, set_clock_back) == ["12:00:15", "12:00:30", "11:20:45", "11:21:00"]
+
+
+async def test_a_small_correction_of_the_clock_repeats_no_run(run_timer: RunTimer) -> None:
+    """If the clock is set back by a second during a run, the timer does not run again at the same due time."""
+    clock = VirtualClock()
+
+    def correct_clock(run: int) -> None:
+        if run == 2:
+            clock.time -= timedelta(seconds=1)
+
+    assert await run_timer(clock, correct_clock) == ["12:00:15", "12:00:30", "12:00:45", "12:01:00"]
 
 
 class CountedPauses(ShutdownSignal):

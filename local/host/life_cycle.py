@@ -388,18 +388,33 @@ async def _require_waiting_import(upload_name: str) -> None:
 
 
 async def _release_stream_reservations() -> None:
-    """Remove the quota reservations for live streams of an earlier host; these streams no longer exist."""
+    """Remove the quota reservations for live streams of an earlier host; these streams no longer exist.
+
+    Delete the file if it is damaged. The service continues without its content, so other failures are only logged.
+    """
+    from shared.backends.embedded.sqlite import (  # noqa: PLC0415  only needed if the file exists
+        delete_database_file,
+        is_damaged_file_error,
+    )
     from shared.settings import settings  # noqa: PLC0415  the environment is complete only now
     from shared.wiring import Services  # noqa: PLC0415  as above
 
     configured = settings()
-    if not (configured.data_dir / "rate-limits.sqlite").exists():
+    path = configured.data_dir / "rate-limits.sqlite"
+    if not path.exists():
         return
     services = Services(configured)
+    is_damaged = False
     try:
         await services.live_stream.release_stream_reservations()
+    except WorkspaceError as error:
+        is_damaged = is_damaged_file_error(error.__cause__)
+        _LOGGER.warning("the quota reservations of earlier live streams cannot be removed: %s", error.__cause__)
     finally:
         await services.close()
+    if is_damaged:
+        delete_database_file(path)
+        _LOGGER.warning("%s was damaged and is deleted; it contained only counts", path)
 
 
 async def _seed_workspace_and_build_query_checks(workspace_file: Path) -> "QueryChecks":

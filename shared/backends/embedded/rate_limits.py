@@ -10,9 +10,10 @@ from shared.rate_limits.models import WINDOW_SECONDS
 from shared.rate_limits.ports import Lease, LeaseRequest
 from shared.runtime import Runtime
 
-# A power cut can lose these counts of the last minute, so commits need not wait for the disk.
+# A power cut may lose these counts of the last minute, so commits need not wait for the disk. It must not damage the
+# file, so checkpoints wait for the disk.
 SCHEMA = """
-PRAGMA synchronous=OFF;
+PRAGMA synchronous=NORMAL;
 DROP TABLE IF EXISTS leases;
 CREATE TABLE IF NOT EXISTS slices (
   principal TEXT NOT NULL, id TEXT NOT NULL, counts_until REAL NOT NULL, amount INTEGER NOT NULL,

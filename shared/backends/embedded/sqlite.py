@@ -38,6 +38,8 @@ FAILURES: Final = (sqlite3.Error, OSError)
 MAX_WRITES: Final = 256
 """Maximum number of writes of one commit; with more writes, the first would wait too long."""
 
+_DAMAGE_CODES: Final = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
+
 type Work = Callable[[sqlite3.Connection], Any]
 
 
@@ -103,6 +105,22 @@ def convert_sqlite_errors(error_code: str, store_name: str) -> Iterator[None]:
         yield
     except FAILURES as error:
         raise WorkspaceError(Kind.UNAVAILABLE, error_code, f"{store_name} does not respond; retry later.") from error
+
+
+def is_damaged_file_error(error: BaseException | None) -> bool:
+    """Return whether an exception of SQLite means that the content of the file is damaged."""
+    # The low byte is the primary code; the others distinguish kinds of damage.
+    return isinstance(error, sqlite3.DatabaseError) and getattr(error, "sqlite_errorcode", 0) & 0xFF in _DAMAGE_CODES
+
+
+def delete_database_file(path: Path) -> None:
+    """Delete a SQLite file with its write-ahead log.
+
+    Raises:
+        OSError: a file cannot be deleted.
+    """
+    for suffix in ("", "-wal", "-shm"):
+        path.with_name(path.name + suffix).unlink(missing_ok=True)
 
 
 class SqliteDatabase:

@@ -5,6 +5,7 @@ import os
 import pty
 import signal
 import socket
+import sqlite3
 import subprocess
 import sys
 import threading
@@ -278,3 +279,25 @@ def test_a_host_without_event_hub_functions_has_a_hub_file(start_host: Any) -> N
     reader = HubReader(host.data_dir / "hub.sqlite")
     assert reader.read("telemetry", "0", 0, 1) == []
     reader.close()
+
+
+def test_a_damaged_file_of_rate_limits_is_replaced(start_host: Any, tmp_path: Path) -> None:
+    """A host starts although the file with the counts of requests and streams is damaged; it deletes the file."""
+    path = tmp_path / "data" / "rate-limits.sqlite"
+    path.parent.mkdir()
+    path.write_bytes(b"no database" * 1000)
+    host = start_host(APP)
+    assert not path.exists()
+    assert f"{path} was damaged and is deleted" in host.read_log()
+
+
+def test_a_locked_file_of_rate_limits_does_not_prevent_the_start(start_host: Any, tmp_path: Path) -> None:
+    """A host starts although another process locks the file with the counts of requests and streams; it logs this."""
+    path = tmp_path / "data" / "rate-limits.sqlite"
+    path.parent.mkdir()
+    connection = sqlite3.connect(path, autocommit=True)
+    connection.executescript("PRAGMA journal_mode=WAL; CREATE TABLE other (id); BEGIN IMMEDIATE")
+    host = start_host(APP)
+    connection.close()
+    assert path.exists()
+    assert "the quota reservations of earlier live streams cannot be removed: database is locked" in host.read_log()

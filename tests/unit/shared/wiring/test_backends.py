@@ -19,3 +19,10 @@ async def test_blobs_of_different_containers_are_separate(local_services: Servic
     await first.create_if_missing("a", b"1")
     assert [blob.name async for blob in second.list("")] == []
     assert await first.read("a") == b"1"
+
+
+async def test_the_file_of_rate_limits_flushes_checkpoints(local_services: Services) -> None:
+    """Checkpoints of the file of rate limits are flushed to disk, so that a power cut cannot damage the file."""
+    normal = 1
+    database = local_services.backends.limits_file
+    assert await database.write(lambda connection: connection.execute("PRAGMA synchronous").fetchone()) == (normal,)

@@ -72,7 +72,9 @@ def _has_group_read_up_to(hub: str, group: str, target: dict[str, int], reader: 
     return all(reader.read_offset(hub, group, partition) >= last for partition, last in target.items())
 
 
-_CHUNK = 5_000
+_CHUNK_EVENTS = 5_000
+_CHUNK_BYTES = 8 * 1024 * 1024
+"""Size in bytes at which a transaction deletes no further event, because senders wait until it ends."""
 
 
 class HubTrimmer:
@@ -90,6 +92,8 @@ class HubTrimmer:
         try:
             # No fsync is needed: the next run repeats a deletion that a power cut undoes.
             self._connection.execute("PRAGMA synchronous=NORMAL")
+            # Some builds of SQLite overwrite deleted data with zeros, which writes as many bytes as are deleted.
+            self._connection.execute("PRAGMA secure_delete=OFF")
             self._offsets = HubReader(path, runtime=runtime)
         except BaseException:
             self._connection.close()
@@ -142,17 +146,27 @@ class HubTrimmer:
 
     def _delete_events_of_id_range(self, first: int, last: int) -> int:
         """Delete the events of a range of ids in small parts, so that senders do not wait long for the file."""
-        deleted, count = 0, _CHUNK
-        while count == _CHUNK:
-            count = self._write_and_pause(lambda: self._delete_some_events_of_id_range(first, last))
-            deleted += count
+        deleted = 0
+        while (end := self._find_end_of_chunk(first, last)) is not None:
+            deleted += self._write_and_pause(partial(self._delete_chunk, first, end))
+            first = end + 1
         return deleted
 
-    def _delete_some_events_of_id_range(self, first: int, last: int) -> int:
-        return self._connection.execute(
-            "DELETE FROM events WHERE id IN (SELECT id FROM events WHERE id BETWEEN ? AND ? ORDER BY id LIMIT ?)",
-            (first, last, _CHUNK),
-        ).rowcount
+    def _find_end_of_chunk(self, first: int, last: int) -> int | None:
+        """Return the last id that one transaction may delete of a range of ids; None if the range has no event."""
+        rows = self._connection.execute(
+            "SELECT id, length(properties) + length(body) FROM events WHERE id BETWEEN ? AND ? ORDER BY id LIMIT ?",
+            (first, last, _CHUNK_EVENTS),
+        ).fetchall()
+        total = 0
+        for identifier, size in rows:
+            total += size
+            if total >= _CHUNK_BYTES:
+                return int(identifier)
+        return int(rows[-1][0]) if rows else None
+
+    def _delete_chunk(self, first: int, last: int) -> int:
+        return self._connection.execute("DELETE FROM events WHERE id BETWEEN ? AND ?", (first, last)).rowcount
 
     def _write_and_pause[T](self, write: Callable[[], T]) -> T:
         """Call a function that writes, then pause as long as the call took, so that other writers can lock the file.

@@ -11,9 +11,11 @@ from pathlib import Path
 
 import pytest
 
+from shared.backends.embedded import hub_retention
 from shared.backends.embedded.hub import HubReader, HubWriter
 from shared.backends.embedded.hub_file import compute_partition_id
 from shared.backends.embedded.hub_retention import HubArchiveProgress, HubTrimmer
+from shared.runtime import Runtime
 from shared.telemetry.models import IMPULSES_HUB, TELEMETRY_HUB, HubEvent, HubMessage
 from shared.timestamps import now
 
@@ -84,7 +86,7 @@ from pathlib import Path
 from shared.backends.embedded import hub_retention
 from shared.timestamps import now
 
-hub_retention._CHUNK = 100
+hub_retention._CHUNK_EVENTS = 100
 trimmer = hub_retention.HubTrimmer(Path(sys.argv[1]))
 print("ready", flush=True)
 print(trimmer.delete_old_events(now() + timedelta(hours=1), {"telemetry": ["live"]}), flush=True)
@@ -169,6 +171,25 @@ async def test_the_space_of_deleted_events_is_returned_to_the_disk(
     trimmer.delete_old_events(now() + LATER, {HUB: ["live"]})
     assert measure_file(hub_path) < before / 10
     assert len(read_all_events(reader)) == 10
+
+
+async def test_each_transaction_deletes_few_bytes(
+    hub_path: Path, writer: HubWriter, reader: HubReader, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A transaction deletes events up to a total size, or one larger event, so that senders do not wait long."""
+    monkeypatch.setattr(hub_retention, "_CHUNK_BYTES", 10_000)
+    small, large = build_messages(4, 6_000), build_messages(2, 20_000)
+    await writer.send(HUB, [*small, *large])
+    reader.store_offset(HUB, "live", PARTITION, 6)
+    remaining: list[list[int]] = []
+
+    def list_remaining_events(_: float) -> None:
+        remaining.append([event.sequence_number for event in read_all_events(reader)])
+
+    trimmer = HubTrimmer(hub_path, runtime=Runtime(block=list_remaining_events))
+    assert trimmer.delete_old_events(now() + LATER, {HUB: ["live"]}) == 6
+    trimmer.close()
+    assert remaining[:4] == [[3, 4, 5, 6], [5, 6], [6], []]
 
 
 async def test_a_hub_file_of_an_earlier_version_is_converted(tmp_path: Path) -> None:

@@ -37,6 +37,7 @@ from shared.provenance.report_header import ChainEvidence, ReportHeader
 from shared.provenance.selection import BODY_SCOPE_FIELD, check_scope, resolve_amendments_chain
 from shared.provenance.signatures import DecisionSigner
 from shared.timestamps import format_rfc3339
+from shared.warm_queries.disconnects import cancel_at_disconnect
 from shared.wiring import services
 from shared.wiring.features import PROVENANCE
 
@@ -218,14 +219,15 @@ async def query_scope_amendments(call: Call[AmendmentsQuery]) -> Reply:
         status=query.status,
         window=parser.parse_range_filters(query),
     )
-    answer = await query_amendments(
-        services().provenance.chain_store,
-        chain,
-        filters,
-        limit=parser.parse_number("limit", query.limit, minimum=1, default=DEFAULT_LIMIT),
-        offset=parser.parse_number("offset", query.offset, minimum=0, default=0),
-        runtime=services().runtime,
-    )
+    with cancel_at_disconnect():
+        answer = await query_amendments(
+            services().provenance.chain_store,
+            chain,
+            filters,
+            limit=parser.parse_number("limit", query.limit, minimum=1, default=DEFAULT_LIMIT),
+            offset=parser.parse_number("offset", query.offset, minimum=0, default=0),
+            runtime=services().runtime,
+        )
     return await build_record_list_reply(chain, answer, parser)
 
 

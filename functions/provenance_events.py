@@ -42,6 +42,7 @@ from shared.provenance.selection import (
     resolve_chain_to_read,
     resolve_chain_to_write,
 )
+from shared.warm_queries.disconnects import cancel_at_disconnect
 from shared.wiring import services
 from shared.wiring.features import PROVENANCE
 
@@ -116,14 +117,15 @@ async def query_audit_events(call: Call[EventsQuery]) -> Reply:
     parameters, parser = call.query, LenientParser()
     chain = resolve_chain_to_read(parameters.target, parameters.scope_key)
     filters = replace(parser.parse_range_filters(parameters), equal=build_equality_filters(parameters))
-    answer = await query_records(
-        services().provenance.chain_store,
-        chain,
-        filters,
-        limit=parser.parse_number("limit", parameters.limit, minimum=1, default=DEFAULT_LIMIT),
-        offset=parser.parse_number("offset", parameters.offset, minimum=0, default=0),
-        runtime=services().runtime,
-    )
+    with cancel_at_disconnect():
+        answer = await query_records(
+            services().provenance.chain_store,
+            chain,
+            filters,
+            limit=parser.parse_number("limit", parameters.limit, minimum=1, default=DEFAULT_LIMIT),
+            offset=parser.parse_number("offset", parameters.offset, minimum=0, default=0),
+            runtime=services().runtime,
+        )
     return await build_record_list_reply(chain, answer, parser)
 
 
@@ -169,14 +171,15 @@ async def export_audit_events(call: Call[ExportQuery]) -> Reply:
     filters = replace(parser.parse_range_filters(parameters), equal=build_equality_filters(parameters))
     limit = parser.parse_number("limit", parameters.limit, minimum=1, default=DEFAULT_EXPORT_LIMIT)
     as_csv = parameters.format is ExportFormat.CSV
-    answer = await export_records(
-        services().provenance.chain_store,
-        chain,
-        filters,
-        limit=limit,
-        measure_size=compute_max_csv_size if as_csv else None,
-        runtime=services().runtime,
-    )
+    with cancel_at_disconnect():
+        answer = await export_records(
+            services().provenance.chain_store,
+            chain,
+            filters,
+            limit=limit,
+            measure_size=compute_max_csv_size if as_csv else None,
+            runtime=services().runtime,
+        )
     build_reply = build_csv_reply if as_csv else build_record_list_reply
     reply = await build_reply(chain, answer, parser)
     reply.headers["Content-Disposition"] = f'attachment; filename="{build_export_file_name(chain)}"'

@@ -78,7 +78,8 @@ class SqliteChainStore:
         self._has_verifier = False
         self._writing = SqliteDatabase(path, SCHEMA, runtime=runtime)
         self._reading = SqliteDatabase(path, SCHEMA, runtime=runtime)
-        # A separate connection, so that queries do not wait for verifications.
+        # Separate connections, so that appends and look-ups do not wait for long queries, nor these for verifications.
+        self._querying = SqliteDatabase(path, SCHEMA, runtime=runtime)
         self._verifying = SqliteDatabase(path, SCHEMA, runtime=runtime)
 
     def measure_bytes_in_batch(self, canonical: bytes) -> int:
@@ -192,7 +193,8 @@ class SqliteChainStore:
             )
             return replace(page, scanned=page.scanned + skipped)
 
-        return await self._read_in_thread(select_matches)
+        with convert_sqlite_errors(CODE, "the audit log"):
+            return await self._querying.read_until_cancelled(tolerate_invalid_utf8(select_matches))
 
     async def find(self, chain: ChainKey, by: LookupField, values: Sequence[str]) -> Sequence[ChainRecord]:
         marks = ", ".join("?" * len(values))
@@ -246,7 +248,8 @@ class SqliteChainStore:
             last = (rows[-1][5], rows[-1][0])
 
     async def close(self) -> None:
-        await asyncio.gather(self._writing.close(), self._reading.close(), self._verifying.close())
+        databases = (self._writing, self._reading, self._querying, self._verifying)
+        await asyncio.gather(*(database.close() for database in databases))
 
     async def _read_in_thread[T](self, function: Callable[[sqlite3.Connection], T]) -> T:
         with convert_sqlite_errors(CODE, "the audit log"):

@@ -9,6 +9,7 @@ import asyncio
 import contextvars
 import math
 import sqlite3
+import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -38,6 +39,8 @@ FAILURES: Final = (sqlite3.Error, OSError)
 MAX_WRITES: Final = 256
 """Maximum number of writes of one commit; with more writes, the first would wait too long."""
 
+_STEPS_BETWEEN_CHECKS: Final = 10_000
+"""Number of SQLite's virtual machine instructions between two checks whether the caller is cancelled."""
 _DAMAGE_CODES: Final = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
 
 type Work = Callable[[sqlite3.Connection], Any]
@@ -152,6 +155,22 @@ class SqliteDatabase:
         """Run a function on a snapshot of the file and return its result; writers do not block the function."""
         with open_call_span(*self._read_span):
             return await self._reading.run(lambda connection: _run_transaction(connection, "BEGIN", function))
+
+    async def read_until_cancelled[T](self, function: Callable[[sqlite3.Connection], T]) -> T:
+        """Run a function like :meth:`read`; if the caller is cancelled, its running statement ends with an error."""
+        is_cancelled = threading.Event()
+
+        def read_unless_cancelled(connection: sqlite3.Connection) -> T:
+            connection.set_progress_handler(is_cancelled.is_set, _STEPS_BETWEEN_CHECKS)
+            try:
+                return function(connection)
+            finally:
+                connection.set_progress_handler(None, _STEPS_BETWEEN_CHECKS)
+
+        try:
+            return await self.read(read_unless_cancelled)
+        finally:
+            is_cancelled.set()
 
     async def write[T](self, function: Callable[[sqlite3.Connection], T]) -> T:
         """Run a function in a write transaction and return its result; an exception rolls the transaction back."""

@@ -4,7 +4,9 @@ import asyncio
 import sqlite3
 import subprocess
 import sys
-from collections.abc import AsyncIterator
+import threading
+from collections import UserDict
+from collections.abc import AsyncIterator, ItemsView
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -16,7 +18,7 @@ from shared.backends.embedded.provenance_schema import SCHEMA
 from shared.backends.embedded.sqlite import connect
 from shared.errors import Kind, WorkspaceError
 from shared.provenance.hash_rule import compute_genesis_hash
-from shared.provenance.ports import ChainKey, Target
+from shared.provenance.ports import ChainKey, Filters, LookupField, Target
 from shared.provenance.verifier import ChainVerifier
 from shared.runtime import Runtime
 from tests.unit.shared.provenance.record_rules import find_first_fault
@@ -184,6 +186,34 @@ def _start_process(file: Path, name: str, count: str = "10") -> subprocess.Popen
     assert process.stdout is not None
     assert process.stdout.readline() == "ready\n"
     return process
+
+
+class BlockingFilter(UserDict[str, str]):
+    """Condition of a query; its evaluation sets the event ``begun``, and waits for the event ``released``."""
+
+    def __init__(self) -> None:
+        super().__init__(EntityID="1")
+        self.begun, self.released = threading.Event(), threading.Event()
+
+    def items(self) -> ItemsView[str, str]:
+        """Return the condition when it is released."""
+        self.begun.set()
+        self.released.wait()
+        return super().items()
+
+
+async def test_look_ups_do_not_wait_for_queries(audit_log: SqliteAuditLog) -> None:
+    """A look-up by append id, which appends need, does not wait until a query of the same file has ended."""
+    await audit_log.append(PLATFORM, "u", EVENT, append_id="a")
+    chain, condition = ChainKey(PLATFORM, ""), BlockingFilter()
+    scan = asyncio.create_task(audit_log.store.scan(chain, Filters(equal=condition), limit=1, max_bytes=1_000))
+    await asyncio.to_thread(condition.begun.wait)
+    try:
+        async with asyncio.timeout(30):
+            (found,) = await audit_log.store.find(chain, LookupField.APPEND_ID, ["a"])
+    finally:
+        condition.released.set()
+    assert (await scan).records == [found]
 
 
 async def test_a_file_of_an_earlier_layout_is_supported(tmp_path: Path) -> None:

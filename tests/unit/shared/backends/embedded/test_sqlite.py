@@ -165,3 +165,22 @@ async def test_each_read_gets_its_own_result(tmp_path: Path) -> None:
 
 def _read_sums(number: int, connection: sqlite3.Connection) -> list[tuple[int]]:
     return connection.execute("SELECT ? + n FROM t", (number,)).fetchall()
+
+
+async def test_a_cancelled_read_ends_its_statement(tmp_path: Path) -> None:
+    """If the caller of a read is cancelled, its running statement ends, so that later reads do not wait for it."""
+    database = SqliteDatabase(tmp_path / "a.sqlite", SCHEMA)
+    begun = threading.Event()
+
+    def count_endlessly(connection: sqlite3.Connection) -> object:
+        begun.set()
+        endless = "WITH RECURSIVE number (n) AS (SELECT 1 UNION ALL SELECT 1 FROM number) SELECT count(*) FROM number"
+        return connection.execute(endless).fetchone()
+
+    reading = asyncio.create_task(database.read_until_cancelled(count_endlessly))
+    await asyncio.to_thread(begun.wait)
+    reading.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await reading
+    assert await database.read(lambda connection: connection.execute("SELECT 1").fetchone()) == (1,)
+    await database.close()

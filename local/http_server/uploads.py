@@ -1,19 +1,21 @@
 """Uploads of files through signed links to the embedded blob stores; the requests are those of Azure Blob Storage.
 
 A client uploads a file in one request (Put Blob), or in blocks (Put Block) that it can send again after an interruption
-and then joins (Put Block List). Get Block List returns the blocks that are already stored.
+and then joins (Put Block List, which it can repeat, too). Get Block List returns the blocks that are already stored.
 """
 
 import asyncio
 import base64
 import binascii
+import errno
 import os
 import re
 import shutil
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, MutableMapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, MutableMapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import IO, Any, Final
+from typing import IO, Any, Final, NamedTuple
+from weakref import WeakValueDictionary
 
 from shared.backends.embedded import durable_files
 from shared.backends.embedded.blobs import DRAFTS, build_blob_path, build_block_folder
@@ -28,6 +30,7 @@ MAX_LIST_BYTES: Final = 8 * 1024**2
 """Maximum size in bytes of a block list: :data:`MAX_BLOCKS` blocks with ids of the maximum length."""
 _MAX_ID_BYTES: Final = 64
 _WRITE_BYTES: Final = 1024 * 1024
+_DISK_FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
 _ABANDONED_SECONDS: Final = 48 * 3600
 _LIST = re.compile(
     r"\s*+(?:<\?xml[^<>?]*+\?>\s*+)?<BlockList\s*+>"
@@ -41,6 +44,13 @@ type UploadCheck = Callable[[str], Awaitable[None]]
 """Function that raises an error if the blob with this name cannot be uploaded any more."""
 type UploadReply = tuple[int, bytes]
 """HTTP status and XML document of a reply to an upload request."""
+
+
+class _Block(NamedTuple):
+    """Block of an upload: its file name, and its size in bytes."""
+
+    name: str
+    size: int
 
 
 class UploadInterruptedError(Exception):
@@ -58,6 +68,7 @@ class Uploads:
     def __init__(self, folder: Path, check_upload: UploadCheck) -> None:
         self._folder = folder
         self._check_upload = check_upload
+        self._join_locks: WeakValueDictionary[tuple[str, str], asyncio.Lock] = WeakValueDictionary()
 
     async def serve(self, method: str, linked: FileLink, query: Mapping[str, str], receive: Receive) -> UploadReply:
         """Process one request to a valid upload link.
@@ -74,7 +85,8 @@ class Uploads:
             UploadInterruptedError: the client disconnected.
         """
         try:
-            upload = _Upload(self._folder / linked.container, linked.name, self._check_upload)
+            lock = self._join_locks.setdefault((linked.container, linked.name), asyncio.Lock())
+            upload = _Upload(self._folder / linked.container, linked.name, self._check_upload, lock)
         except ValueError:
             raise WorkspaceError(Kind.NOT_FOUND, "FILE_NOT_FOUND", "The file no longer exists.") from None
         await self._check_upload(linked.name)
@@ -83,6 +95,10 @@ class Uploads:
         except FileNotFoundError:
             # The files of an import are deleted when it ends, also those that a request is using.
             await self._check_upload(linked.name)
+            raise
+        except OSError as error:
+            if error.errno in _DISK_FULL:
+                raise _build_disk_full_error() from error
             raise
 
 
@@ -93,23 +109,26 @@ class _Upload:
         folder: folder of the container that will contain the blob.
         name: name of the blob.
         check_upload: checks that the blob can still be uploaded.
+        join_lock: lock of this blob, so that requests to join its blocks wait for each other.
 
     Raises:
         ValueError: the name is not valid for a blob.
     """
 
-    def __init__(self, folder: Path, name: str, check_upload: UploadCheck) -> None:
+    def __init__(self, folder: Path, name: str, check_upload: UploadCheck, join_lock: asyncio.Lock) -> None:
         self._folder = folder
         self._name = name
         self._check_upload = check_upload
         self._path = build_blob_path(folder, name)
         self._blocks = build_block_folder(folder, name)
+        self._committed_list = self._blocks / "committed"
+        self._join_lock = join_lock
 
     async def store_whole_body(self, receive: Receive) -> None:
         """Store the request body as the blob; replace an earlier blob with the same name."""
         async with self._create_draft() as draft:
             await self._receive_body_into_draft(receive, draft, MAX_BYTES)
-            await asyncio.to_thread(self._move_draft_to_blob, draft)
+            await asyncio.to_thread(self._replace_blob_and_delete_blocks, draft)
 
     async def put_block(self, block: str, receive: Receive) -> None:
         """Store the request body as a block (part of the blob) with this file name; replace an earlier such block."""
@@ -119,41 +138,68 @@ class _Upload:
             await asyncio.to_thread(self._move_draft_to_block, draft, block)
 
     async def join_blocks(self, blocks: Sequence[str]) -> None:
-        """Join the blocks with these file names, in this order, to the blob, and delete all blocks."""
-        async with self._create_draft() as draft:
-            await asyncio.to_thread(self._write_joined_blocks, blocks, draft)
-            await self._check_upload(self._name)
-            await asyncio.to_thread(self._move_draft_to_blob, draft)
+        """Join the blocks with these file names, in this order, to the blob, and delete all blocks.
 
-    def _write_joined_blocks(self, blocks: Sequence[str], draft: Path) -> None:
-        """Write the joined blocks to a temporary file."""
-        paths = [self._blocks / block for block in blocks]
-        missing = next((block for block, path in zip(blocks, paths, strict=True) if not path.exists()), None)
+        Do nothing if the blob was already joined from these blocks, because a client repeats a request without a reply.
+        """
+        async with self._join_lock:
+            if await asyncio.to_thread(self._is_joined_from, blocks):
+                return
+            async with self._create_draft() as draft:
+                joined = await asyncio.to_thread(self._write_joined_blocks, blocks, draft)
+                await self._check_upload(self._name)
+                await asyncio.to_thread(self._replace_blob_by_joined_blocks, draft, joined)
+
+    def _is_joined_from(self, blocks: Sequence[str]) -> bool:
+        """Return whether the blob was joined from these blocks, and none of them was uploaded again since then."""
+        if [block.name for block in self._read_committed_blocks()] != list(blocks):
+            return False
+        return not any((self._blocks / block).exists() for block in blocks)
+
+    def _write_joined_blocks(self, blocks: Sequence[str], draft: Path) -> list[_Block]:
+        """Write the joined blocks to a temporary file; return the blocks with their sizes."""
+        missing = next((block for block in blocks if not (self._blocks / block).exists()), None)
         if missing is not None:
             raise build_invalid_field_error(
                 "body", f"block {_format_block_id(missing)} was not uploaded", code="INVALID_BLOCK_LIST"
             )
-        if sum(path.stat().st_size for path in paths) > MAX_BYTES:
+        joined = [_Block(block, (self._blocks / block).stat().st_size) for block in blocks]
+        remaining = sum(block.size for block in joined)
+        if remaining > MAX_BYTES:
             raise _build_too_large_error(MAX_BYTES)
         with draft.open("r+b") as target:
-            for path in paths:
-                with path.open("rb") as source:
+            for block in joined:
+                # The blocks are copied; the reserve of the disk must remain free for other data.
+                _require_disk_space(self._folder, remaining)
+                with (self._blocks / block.name).open("rb") as source:
                     shutil.copyfileobj(source, target, _WRITE_BYTES)
+                remaining -= block.size
             _flush_file(target)
+        return joined
 
     def format_block_list(self) -> bytes:
         """Return the stored blocks as the XML document of Get Block List."""
         if not self._blocks.exists() and not self._path.exists():
             raise WorkspaceError(Kind.NOT_FOUND, "FILE_NOT_FOUND", "No block of the file was uploaded.")
-        found = sorted(self._blocks.glob("*")) if self._blocks.exists() else []
-        entries = "".join(
-            f"<Block><Name>{_format_block_id(path.name)}</Name><Size>{path.stat().st_size}</Size></Block>"
-            for path in found
-        )
+        committed = _format_blocks(self._read_committed_blocks())
+        uncommitted = _format_blocks(_Block(path.name, path.stat().st_size) for path in sorted(self._list_blocks()))
         return (
-            '<?xml version="1.0" encoding="utf-8"?><BlockList><CommittedBlocks/>'
-            f"<UncommittedBlocks>{entries}</UncommittedBlocks></BlockList>"
+            '<?xml version="1.0" encoding="utf-8"?><BlockList>'
+            f"<CommittedBlocks>{committed}</CommittedBlocks>"
+            f"<UncommittedBlocks>{uncommitted}</UncommittedBlocks></BlockList>"
         ).encode()
+
+    def _list_blocks(self) -> list[Path]:
+        """Return the files of the blocks that are not joined yet."""
+        return [path for path in self._blocks.glob("*") if path != self._committed_list]
+
+    def _read_committed_blocks(self) -> list[_Block]:
+        """Return the blocks from which the blob was joined; none if it was uploaded otherwise or is missing."""
+        try:
+            lines = self._committed_list.read_text().splitlines() if self._path.exists() else []
+        except FileNotFoundError:
+            return []
+        return [_Block(name, int(size)) for name, size in map(str.split, lines)]
 
     async def _receive_body_into_draft(self, receive: Receive, draft: Path, limit: int) -> None:
         """Write a request body to a temporary file."""
@@ -173,11 +219,28 @@ class _Upload:
             # The deletion of a large file would block the event loop.
             await asyncio.to_thread(draft.unlink, missing_ok=True)
 
-    def _move_draft_to_blob(self, draft: Path) -> None:
+    def _replace_blob_and_delete_blocks(self, draft: Path) -> None:
+        self._replace_blob(draft)
+        shutil.rmtree(self._blocks, ignore_errors=True)
+
+    def _replace_blob_by_joined_blocks(self, draft: Path, joined: Sequence[_Block]) -> None:
+        self._replace_blob(draft)
+        # The list is stored before the blocks are deleted, so that after a crash the request can be repeated.
+        lines = "".join(f"{block.name} {block.size}\n" for block in joined)
+        committed = durable_files.write_temporary_file(draft, lines.encode())
+        try:
+            committed.replace(self._committed_list)
+        finally:
+            committed.unlink(missing_ok=True)
+        for path in self._list_blocks():
+            path.unlink(missing_ok=True)
+
+    def _replace_blob(self, draft: Path) -> None:
+        # An earlier list of blocks does not belong to the new content.
+        self._committed_list.unlink(missing_ok=True)
         self._path.parent.mkdir(parents=True, exist_ok=True)
         draft.replace(self._path)
         durable_files.fsync_folders(self._path, self._folder)
-        shutil.rmtree(self._blocks, ignore_errors=True)
 
     def _move_draft_to_block(self, draft: Path, block: str) -> None:
         _remove_abandoned_blocks(self._blocks.parent)
@@ -186,9 +249,7 @@ class _Upload:
 
     def _measure_other_blocks(self, replaced: str) -> int:
         """Return the total size in bytes of the stored blocks, without the block that is being replaced."""
-        if not self._blocks.exists():
-            return 0
-        others = [path for path in self._blocks.glob("*") if path.name != replaced]
+        others = [path for path in self._list_blocks() if path.name != replaced]
         if len(others) >= MAX_BLOCKS:
             raise build_invalid_field_error(
                 "blockid", f"exceeds the limit of blocks; a file has at most {MAX_BLOCKS} blocks"
@@ -236,14 +297,17 @@ async def _write_body_to_file(receive: Receive, file: IO[bytes], folder: Path, l
 
 
 def _write_data_if_disk_has_space(file: IO[bytes], data: bytes, folder: Path) -> None:
+    _require_disk_space(folder, len(data))
+    file.write(data)
+
+
+def _require_disk_space(folder: Path, size: int) -> None:
     try:
-        if count_free_bytes(folder) < len(data):
-            raise _build_disk_full_error()
-        file.write(data)
-    except OSError as error:
-        raise _build_disk_full_error() from error
+        free = count_free_bytes(folder)
     except WorkspaceError as error:
         raise _build_disk_full_error() from error
+    if free < size:
+        raise _build_disk_full_error()
 
 
 def _flush_file(file: IO[bytes]) -> None:
@@ -297,6 +361,12 @@ def _parse_block_id(text: str) -> str:
 def _format_block_id(block: str) -> str:
     """Convert the file name of a block to its block id."""
     return base64.b64encode(bytes.fromhex(block)).decode()
+
+
+def _format_blocks(blocks: Iterable[_Block]) -> str:
+    return "".join(
+        f"<Block><Name>{_format_block_id(block.name)}</Name><Size>{block.size}</Size></Block>" for block in blocks
+    )
 
 
 def _remove_abandoned_blocks(folder: Path) -> None:

@@ -3,6 +3,7 @@
 import asyncio
 import base64
 import os
+import re
 import uuid
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
@@ -176,7 +177,7 @@ async def test_an_upload_link_accepts_a_whole_file(store: BlobStore) -> None:
 
 
 async def test_an_upload_link_accepts_blocks(store: BlobStore) -> None:
-    """Blocks may be uploaded in any order and repeatedly; the list of blocks defines the file."""
+    """Blocks may be uploaded in any order and repeatedly; the list of blocks, also repeated, defines the file."""
     url = await store.create_upload_link("j/upload", datetime.now(UTC) + SOON)
     blocks = {name: base64.b64encode(name.encode()).decode() for name in ("a", "b", "c")}
 
@@ -193,9 +194,12 @@ async def test_an_upload_link_accepts_blocks(store: BlobStore) -> None:
         names = "".join(f"<Latest>{block}</Latest>" for block in blocks.values())
         document = f'<?xml version="1.0" encoding="utf-8"?><BlockList>{names}</BlockList>'
         del anyone.headers["x-ms-blob-type"]
-        joined = await anyone.put(build_url(comp="blocklist"), content=document)
-        assert joined.status_code == 201, joined.text
-    assert await store.read("j/upload") == b"1223"
+        for _ in ("first request", "repetition after a lost reply"):
+            joined = await anyone.put(build_url(comp="blocklist"), content=document)
+            assert joined.status_code == 201, joined.text
+            assert await store.read("j/upload") == b"1223"
+        listed = await anyone.get(build_url(comp="blocklist", blocklisttype="committed"))
+        assert re.findall("<Size>([0-9]+)</Size>", listed.text) == ["1", "2", "1"]
     assert await list_blob_names(store) == ["j/upload"]
 
 

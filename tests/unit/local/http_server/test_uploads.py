@@ -2,6 +2,7 @@
 
 import asyncio
 import base64
+import errno
 import os
 import shutil
 import threading
@@ -196,6 +197,73 @@ async def test_files_that_are_deleted_during_an_upload_are_explained_by_the_end_
         url = links.sign_link(FileLink("downloads", "job/upload", "", expires_at, LinkPermission.WRITE))
         assert (await client.put(url, content=b"x")).json()["code"] == "IMPORT_ENDED"
     assert len(checks) == 3
+
+
+async def test_simultaneous_requests_to_join_blocks_succeed(anonymous_client: httpx.AsyncClient, url: str) -> None:
+    """If a client repeats the list of blocks while the first request still joins them, both requests succeed."""
+    for name in (b"1", b"2"):
+        assert (await anonymous_client.put(build_block_url(url, name), content=b"x" * 100_000)).status_code == 201
+    content = b"<BlockList><Latest>MQ==</Latest><Latest>Mg==</Latest></BlockList>"
+    requests = (anonymous_client.put(f"{url}&comp=blocklist", content=content) for _ in range(3))
+    assert [reply.status_code for reply in await asyncio.gather(*requests)] == [201] * 3
+
+
+async def test_blocks_that_are_uploaded_again_are_joined_again(
+    anonymous_client: httpx.AsyncClient, blob_store: FolderBlobStore, url: str
+) -> None:
+    """If blocks of a joined file are uploaded again, the same list joins the new blocks, and needs all of them."""
+    listed = f"{url}&comp=blocklist"
+    content = b"<BlockList><Latest>MQ==</Latest><Latest>Mg==</Latest></BlockList>"
+    for text in (b"old", b"new"):
+        assert (await anonymous_client.put(build_block_url(url, b"1"), content=text)).status_code == 201
+        reply = await anonymous_client.put(listed, content=content)
+        assert (reply.status_code, reply.json()["errors"][0]["message"]) == (400, "block Mg== was not uploaded")
+        assert (await anonymous_client.put(build_block_url(url, b"2"), content=b".")).status_code == 201
+        assert (await anonymous_client.put(listed, content=content)).status_code == 201
+        assert await blob_store.read("job/upload") == text + b"."
+
+
+async def test_a_whole_file_replaces_the_list_of_joined_blocks(anonymous_client: httpx.AsyncClient, url: str) -> None:
+    """After a joined file is replaced by a whole file, its blocks cannot be joined or listed any more."""
+    listed = f"{url}&comp=blocklist"
+    content = b"<BlockList><Latest>MQ==</Latest></BlockList>"
+    assert (await anonymous_client.put(build_block_url(url, b"1"), content=b"x")).status_code == 201
+    assert (await anonymous_client.put(listed, content=content)).status_code == 201
+    assert (await anonymous_client.put(url, content=b"whole")).status_code == 201
+    assert "<Block>" not in (await anonymous_client.get(listed)).text
+    assert (await anonymous_client.put(listed, content=content)).json()["code"] == "INVALID_BLOCK_LIST"
+
+
+async def test_joining_blocks_leaves_the_reserve_of_the_disk_free(
+    monkeypatch: pytest.MonkeyPatch, anonymous_client: httpx.AsyncClient, blob_store: FolderBlobStore, url: str
+) -> None:
+    """If the disk has no space for the joined file, the reply is 507; the blocks stay, and can be joined later."""
+    for name in (b"1", b"2"):
+        assert (await anonymous_client.put(build_block_url(url, name), content=b"xx")).status_code == 201
+    listed = f"{url}&comp=blocklist"
+    content = b"<BlockList><Latest>MQ==</Latest><Latest>Mg==</Latest></BlockList>"
+    with monkeypatch.context() as patch:
+        patch.setattr(uploads, "count_free_bytes", lambda _: 3)
+        reply = await anonymous_client.put(listed, content=content)
+        assert (reply.status_code, reply.json()["code"]) == (507, "STORAGE_FULL")
+    assert (await anonymous_client.put(listed, content=content)).status_code == 201
+    assert await blob_store.read("job/upload") == b"xxxx"
+
+
+@pytest.mark.parametrize("query", ["", "&comp=block&blockid=MQ==", "&comp=blocklist"])
+async def test_a_disk_that_becomes_full_during_an_upload_is_reported(
+    monkeypatch: pytest.MonkeyPatch, anonymous_client: httpx.AsyncClient, url: str, query: str
+) -> None:
+    """If another process fills the disk during an upload, the reply is 507, also if only the flush fails."""
+    assert (await anonymous_client.put(build_block_url(url, b"1"), content=b"x")).status_code == 201
+
+    def raise_disk_full(_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(uploads, "_flush_file", raise_disk_full)
+    content = b"<BlockList><Latest>MQ==</Latest></BlockList>"
+    reply = await anonymous_client.put(f"{url}{query}", content=content)
+    assert (reply.status_code, reply.json()["code"]) == (507, "STORAGE_FULL")
 
 
 async def test_the_deletion_of_a_blob_deletes_its_blocks(

@@ -15,6 +15,7 @@ from typing import Any
 import httpx
 import pytest
 
+from shared.backends.embedded import quotas, rate_limits
 from shared.backends.embedded.hub import HubReader
 
 ROOT = Path(__file__).parents[4]
@@ -296,7 +297,7 @@ def test_a_locked_file_of_rate_limits_does_not_prevent_the_start(start_host: Any
     path = tmp_path / "data" / "rate-limits.sqlite"
     path.parent.mkdir()
     connection = sqlite3.connect(path, autocommit=True)
-    connection.executescript("PRAGMA journal_mode=WAL; CREATE TABLE other (id); BEGIN IMMEDIATE")
+    connection.executescript(f"PRAGMA journal_mode=WAL; {rate_limits.SCHEMA} {quotas.SCHEMA} BEGIN IMMEDIATE")
     host = start_host(APP)
     connection.close()
     assert path.exists()

@@ -135,16 +135,19 @@ def _to_label(value: Any) -> str | None:
 
 
 def _to_number(value: Any) -> Number | None:
-    """Return a cell that is a finite number; None for any other value."""
+    """Return a cell that is a finite number in the range of a double; None for any other value."""
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    return value if is_number and math.isfinite(value) else None
+    try:
+        return value if is_number and math.isfinite(value) else None
+    except OverflowError:
+        return None
 
 
 def _decimal_to_number(value: Any) -> Number | None:
     """Convert a cell of the KQL type decimal, which the query engine writes as text; None if it is no finite number."""
     try:
         return _to_number(value if isinstance(value, int | float) else float(Decimal(str(value))))
-    except (InvalidOperation, OverflowError):
+    except InvalidOperation:
         return None
 
 

@@ -43,6 +43,12 @@ def test_decimal_values_are_compared_as_numbers(text: str, expected: tuple[Any, 
     assert evaluate_row(text, kind="decimal") == expected
 
 
+@pytest.mark.parametrize("kind", ["dynamic", "decimal"])
+def test_an_integer_outside_the_range_of_a_double_meets_no_condition(kind: str) -> None:
+    """An integer that is too large for a double is no number for a condition, and does not fail the evaluation."""
+    assert evaluate_row(10**400, kind=kind) == (None, False)
+
+
 def test_large_integers_are_compared_exactly() -> None:
     """A long that a double cannot represent is compared as an integer."""
     assert evaluate_row(2**53 + 1, "gt", 2**53) == (2**53 + 1, True)

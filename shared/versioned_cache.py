@@ -34,44 +34,62 @@ class VersionedCache[T]:
         self._max_age = max_age
         self._max_stale = max_stale
         self._cached: tuple[int, T] | None = None
+        self._error: Exception | None = None
         self._checked_at = float("-inf")
         self._succeeded_at = float("-inf")
         self._generation = 0
+        self._finished_reads = 0
+        self._generation_of_last_read = 0
         self._lock = asyncio.Lock()
         self._runtime = runtime
 
     async def load_current_value(self) -> T:
         """Return the stored or cached value, which is at most ``max_age`` seconds old while the store responds.
 
+        Callers that wait for the same read of the store share its result.
+
         Raises:
             WorkspaceError: the store fails, and no value is cached or the cached value is older than ``max_stale``.
         """
         if self._cached is not None and self._runtime.monotonic() - self._checked_at < self._max_age:
             return self._cached[1]
+        finished_reads, generation = self._finished_reads, self._generation
         async with self._lock:
-            return await self._refresh_value()
+            # A read that began before an invalidation can have an older value than the caller of ``invalidate`` stored.
+            if self._finished_reads == finished_reads or self._generation_of_last_read < generation:
+                await self._read_store()
+            if self._error is not None and not self._has_recent_value():
+                raise self._error
+        assert self._cached is not None  # noqa: S101  a read that succeeds stores a value
+        return self._cached[1]
 
     def invalidate(self) -> None:
-        """Make the next call of :meth:`current` check the store; call this method after changing the value."""
+        """Make the next call of :meth:`load_current_value` check the store; call this after changing the value."""
         self._generation += 1
         self._checked_at = float("-inf")
 
-    async def _refresh_value(self) -> T:
-        now = self._runtime.monotonic()
-        if self._cached is not None and now - self._checked_at < self._max_age:
-            return self._cached[1]
+    async def _read_store(self) -> None:
+        """Replace the cached value if its version has changed; keep the value and the error if the store fails."""
+        began_at = self._runtime.monotonic()
         generation = self._generation
         try:
             if self._cached is None or await self._version() != self._cached[0]:
                 self._cached = await self._load()
-        except Exception:
-            if self._cached is None or now - self._succeeded_at > self._max_stale:
-                raise
-            _LOG.warning("the store does not respond; the cached value is used", exc_info=True)
+        except Exception as error:  # noqa: BLE001  the callers get the error
+            self._error = error
+            if self._has_recent_value():
+                _LOG.warning("the store does not respond; the cached value is used", exc_info=True)
             # The next read is due before the value is too old, although reads fail.
-            checked_at = min(now, self._succeeded_at + self._max_stale - self._max_age)
+            latest = self._succeeded_at + self._max_stale - self._max_age
+            checked_at = min(self._runtime.monotonic(), latest)
         else:
-            checked_at = self._succeeded_at = now
+            self._error = None
+            checked_at = self._succeeded_at = began_at
+        self._finished_reads += 1
+        self._generation_of_last_read = generation
         if generation == self._generation:  # otherwise the value was invalidated during the read
             self._checked_at = checked_at
-        return self._cached[1]
+
+    def _has_recent_value(self) -> bool:
+        """Return whether a value is cached that may be used while the store fails."""
+        return self._cached is not None and self._runtime.monotonic() - self._succeeded_at <= self._max_stale

@@ -3,9 +3,9 @@
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 from typing import Any, Final
 
+from shared.auth.device_patterns import compile_device_patterns
 from shared.errors import Kind, WorkspaceError, build_invalid_field_error
 
 CONNECTIONS: Final = "Connections"
@@ -72,12 +72,10 @@ class TelemetryBinding:
         """
         if self.devices is None:
             return
-        checked = dict[str, bool]()
+        expression = compile_device_patterns(self.devices)
         for position, sent in devices:
             device = default if sent is None else sent
-            if device not in checked:
-                checked[device] = any(fnmatchcase(device, pattern) for pattern in self.devices)
-            if not checked[device]:
+            if not expression.match(device):
                 origin = DEFAULT_DEVICE if sent is None else ""
                 place = _describe_message_position(position)
                 detail = f"{place}this credential is not bound to the device {device[:256]!r}{origin}."

@@ -11,7 +11,6 @@ import json
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import pyarrow as pa
@@ -261,12 +260,9 @@ class BulkConverter:
         """
         certain = pc.and_(pc.is_valid(instants), pc.less_equal(instants, to_microseconds(self._mapper.latest)))
         certain = pc.and_(certain, pc.is_valid(payloads))
-        if self._mapper.patterns:
-            known = [
-                each
-                for each in device_ids.unique().to_pylist()
-                if any(fnmatchcase(each, one) for one in self._mapper.patterns)
-            ]
+        declared = self._mapper.declared_devices
+        if declared is not None:
+            known = [each for each in device_ids.unique().to_pylist() if declared.match(each)]
             certain = pc.and_(certain, pc.is_in(device_ids, pa.array(known, pa.string())))
         return pc.fill_null(certain, fill_value=False)
 

@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
-from fnmatch import fnmatchcase
 from typing import Any, Final
 from zoneinfo import ZoneInfo
 
+from shared.auth.device_patterns import compile_device_patterns
 from shared.catalog.models import Connection, TelemetryPolicy, TimestampFormat
 from shared.downloads.import_request import ImportFormat, ImportMapping
 from shared.telemetry.json_text import serialise_lossless_json
@@ -141,7 +141,8 @@ class RowMapper:
         self.mapping = mapping
         self.connection = connection.lookup
         self.latest = latest
-        self.patterns = tuple(connection.source.devices) if policy.require_declared_devices else ()
+        devices = connection.source.devices if policy.require_declared_devices else ()
+        self.declared_devices = compile_device_patterns(devices) if devices else None
         self.max_ahead_seconds = policy.max_ahead_seconds
         self._format = file_format
         self._times = TimeParser(mapping)
@@ -158,7 +159,7 @@ class RowMapper:
         """
         timestamp = self._read_timestamp(row)
         device = self._read_id(row, self.mapping.device) or self.connection
-        if self.patterns and not any(fnmatchcase(device, pattern) for pattern in self.patterns):
+        if self.declared_devices is not None and not self.declared_devices.match(device):
             raise ValueError(f"Device {device!r} is not declared by `source.devices` of the connection.")
         payload = self._build_payload(row)
         message_id = self._read_id(row, self.mapping.message_id) or derive_message_id(

@@ -5,15 +5,15 @@ The rules come from the credential, which may be bound to connections, and from 
 
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
-from fnmatch import fnmatchcase
 from functools import partial
-from typing import Protocol
+from typing import Final, Protocol
 
+from shared.auth.device_patterns import compile_device_patterns
 from shared.auth.telemetry_binding import DEFAULT_DEVICE, TelemetryBinding
 from shared.catalog.models import Connection, TelemetryPolicy
 from shared.errors import FieldError, Kind, WorkspaceError, build_invalid_fields_error
 from shared.observability.tracing import open_call_span
-from shared.runtime import SYSTEM_RUNTIME, Runtime
+from shared.runtime import LARGE, SYSTEM_RUNTIME, Runtime
 from shared.telemetry.layout import DEFAULT_LAYOUT, MessageLayout, layout_from_source
 from shared.telemetry.message_parser import AcceptedMessage, build_field_error, parse_lines, parse_messages
 from shared.telemetry.models import TELEMETRY_HUB, HubMessage
@@ -21,6 +21,8 @@ from shared.telemetry.ports import CurrentCatalog, EventSender, RequireSpace
 from shared.telemetry.properties import HTTP, build_application_properties
 
 _MAX_LISTED = 100
+_MAX_PATTERN_CHARACTERS: Final = 1_000
+"""Maximum number of characters of device patterns that are compiled in the event loop, which takes about 10 ms."""
 
 
 def check_connection_allowed(policy: TelemetryPolicy, binding: TelemetryBinding | None, lookup: str) -> None:
@@ -69,7 +71,8 @@ def check_devices_and_timestamps(
             ((message.place, message.device_id) for message in messages), connection.lookup
         )
     latest = received_at + timedelta(seconds=policy.max_ahead_seconds)
-    patterns = connection.source.devices if policy.require_declared_devices else ()
+    patterns = _list_required_patterns(connection, policy)
+    declared = compile_device_patterns(patterns) if patterns else None
     layout = layout_from_source(connection.source)
     broken: list[FieldError] = []
     for message in messages:
@@ -77,7 +80,7 @@ def check_devices_and_timestamps(
             rule = f"the timestamp is more than {policy.max_ahead_seconds} s ahead of the service's clock"
             broken.append(build_field_error(message.place, layout.timestamp, rule))
         device = message.device_id or connection.lookup
-        if patterns and not any(fnmatchcase(device, pattern) for pattern in patterns):
+        if declared is not None and not declared.match(device):
             rule = "is not declared by `source.devices` of the connection"
             broken.append(
                 FieldError(message.place or "body", f"device {device!r}{DEFAULT_DEVICE} {rule}")
@@ -88,6 +91,17 @@ def check_devices_and_timestamps(
             break
     if errors or broken:
         raise build_invalid_fields_error([*errors, *broken[:_MAX_LISTED]])
+
+
+def _list_required_patterns(connection: Connection, policy: TelemetryPolicy) -> tuple[str, ...]:
+    """Return the patterns of which a device id must match one; an empty tuple if the policy requires none."""
+    return connection.source.devices if policy.require_declared_devices else ()
+
+
+def _has_long_patterns(connection: Connection, policy: TelemetryPolicy, binding: TelemetryBinding | None) -> bool:
+    """Return whether the compilation of the device patterns of connection and credential takes too long."""
+    bound = (binding.devices if binding else None) or ()
+    return sum(map(len, (*_list_required_patterns(connection, policy), *bound))) > _MAX_PATTERN_CHARACTERS
 
 
 class TelemetryService:
@@ -155,7 +169,10 @@ class TelemetryService:
         binding: TelemetryBinding | None,
     ) -> int:
         catalog = await self._catalog()
+        policy = catalog.policies.telemetry
         stored = catalog.connections.get(lookup)
+        if stored is not None and _has_long_patterns(stored.value, policy, binding):
+            size = max(size, LARGE)
         received_at = self._runtime.now()
 
         def convert_messages() -> list[HubMessage]:
@@ -166,9 +183,7 @@ class TelemetryService:
                 raise WorkspaceError(Kind.NOT_FOUND, "CONNECTION_NOT_FOUND", detail)
             errors: list[FieldError] = []
             messages = parse(layout_from_source(stored.value.source), errors)
-            check_devices_and_timestamps(
-                messages, stored.value, catalog.policies.telemetry, binding, received_at, errors
-            )
+            check_devices_and_timestamps(messages, stored.value, policy, binding, received_at, errors)
             return build_hub_messages(stored.value, messages, received_at, self._runtime)
 
         converted = await self._runtime.run_in_thread_if_large(size, convert_messages)

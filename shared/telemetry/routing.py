@@ -3,9 +3,9 @@
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from fnmatch import translate
 from typing import Any
 
+from shared.auth.device_patterns import compile_device_patterns
 from shared.catalog.models import Connection
 from shared.catalog.snapshot import Catalog
 from shared.telemetry.layout import MessageLayout, layout_from_source
@@ -99,7 +99,7 @@ class _DevicePatterns:
         self._pointers = list(dict.fromkeys(route.layout.device_id for _, route in connections))
         places = {pointer: place for place, pointer in enumerate(self._pointers)}
         self._patterns = [
-            (places[route.layout.device_id], _compile_globs(each.source.devices), route) for each, route in connections
+            (places[route.layout.device_id], _compile_patterns(each), route) for each, route in connections
         ]
         self._cache: dict[tuple[str, ...], Route | None] = {}
 
@@ -138,8 +138,9 @@ def _ignore_long_id(device: str) -> str:
     return device if len(device) <= MAX_DEVICE_ID else ""
 
 
-def _compile_globs(globs: Sequence[str]) -> re.Pattern[str] | None:
-    return re.compile("|".join(translate(glob) for glob in globs)) if globs else None
+def _compile_patterns(connection: Connection) -> re.Pattern[str] | None:
+    """Return the expression of the connection's device ids; None if the connection accepts all devices."""
+    return compile_device_patterns(connection.source.devices) if connection.source.devices else None
 
 
 def _get_hub_source(connection: Connection) -> str:

@@ -1,7 +1,8 @@
 """In-memory catalog, hub and state store for telemetry tests."""
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from datetime import UTC, datetime
 from typing import Any
 
@@ -47,6 +48,17 @@ def build_event(body: bytes, sequence_number: int = 1, *, device: str = "", **pr
     """Return an event of partition 0; with each sequence number, its enqueued time is one second later."""
     enqueued_at = datetime.fromtimestamp(MOMENT.timestamp() + sequence_number, UTC)
     return HubEvent(body, "0", sequence_number, enqueued_at, properties, device)
+
+
+class CountingPool(ThreadPoolExecutor):
+    """Thread pool that counts the submitted jobs."""
+
+    jobs = 0
+
+    def submit[**P, T](self, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
+        """Count the job and execute it."""
+        self.jobs += 1
+        return super().submit(function, *args, **kwargs)
 
 
 class Hub:

@@ -1,5 +1,6 @@
 """Tests of telemetry over the API: parsing, rules of credential and policy, and sending with a trace."""
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -8,10 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shared.auth.telemetry_binding import TelemetryBinding
-from shared.catalog.models import Connection, TelemetryPolicy
+from shared.catalog.models import Connection, Policies, TelemetryPolicy
 from shared.disk_space.guard import DiskGuard
 from shared.disk_space.ports import DiskUsage
 from shared.errors import FieldError, Kind, WorkspaceError
+from shared.runtime import Runtime
 from shared.telemetry.acceptance import (
     InstrumentedSender,
     TelemetryService,
@@ -22,7 +24,7 @@ from shared.telemetry.acceptance import (
 from shared.telemetry.json_text import parse_lossless_json
 from shared.telemetry.message_parser import AcceptedMessage
 from shared.telemetry.models import HubMessage
-from tests.unit.shared.telemetry.fakes import Hub, build_catalog, build_catalog_getter, build_connection
+from tests.unit.shared.telemetry.fakes import CountingPool, Hub, build_catalog, build_catalog_getter, build_connection
 from tests.unit.shared.telemetry.json_values import JSON
 
 RECEIVED = datetime(2026, 1, 5, 8, tzinfo=UTC)
@@ -305,6 +307,7 @@ async def test_invalid_bodies_are_reported_before_the_connection(lookup: str, bo
 NOW = datetime(2026, 1, 5, 8, tzinfo=UTC)
 STRICT_RIG = build_connection("rig", source={"devices": ["rig-*"]})
 DEFAULT = TelemetryPolicy()
+LONG_PATTERNS = ["rig-*", *(f"press-{number}-*" for number in range(200))]
 
 
 def build_message(connection: str = "", *, seconds_ahead: float = 0, device: str | None = None) -> AcceptedMessage:
@@ -345,6 +348,23 @@ def test_the_policy_can_require_declared_devices() -> None:
     check_devices_and_timestamps([build_message(device="other")], build_connection("free"), strict, None, NOW)
     with pytest.raises(WorkspaceError, match="is not declared"):
         check_devices_and_timestamps([build_message(device="other")], STRICT_RIG, strict, None, NOW)
+
+
+@pytest.mark.parametrize(
+    ("declared", "bound", "jobs"), [(["rig-*"], ["rig-?"], 0), (LONG_PATTERNS, None, 1), (["rig-*"], LONG_PATTERNS, 1)]
+)
+async def test_long_device_patterns_are_compiled_in_a_worker_thread(
+    declared: list[str], bound: list[str] | None, jobs: int
+) -> None:
+    """A small request is also checked in a worker thread if the patterns of its devices are long."""
+    policies = Policies(telemetry=TelemetryPolicy.model_validate({"requireDeclaredDevices": True}))
+    catalog = replace(build_catalog(build_connection("rig", source={"devices": declared})), policies=policies)
+    with CountingPool(1) as pool:
+        runtime = Runtime(open_pool=lambda _count, _name: pool)
+        service = TelemetryService(build_catalog_getter(catalog), Hub(), require_space=pass_disk_check, runtime=runtime)
+        binding = TelemetryBinding(("rig",), None if bound is None else tuple(bound))
+        assert await service.accept_messages("rig", {"deviceId": "rig-1"}, size=20, binding=binding) == 1
+    assert pool.jobs == jobs
 
 
 def test_the_error_about_an_undeclared_device_names_the_field_of_the_device_id() -> None:

@@ -7,6 +7,7 @@ all other events; for accepted events, both conversions have the same result.
 This module is separate from ``acceptance``, because triggers ingest batches, and requests only send messages.
 """
 
+import asyncio
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
@@ -114,6 +115,7 @@ class TelemetryIngestor:
         self._states = states
         self._on_status = on_status
         self._router: ConnectionRouter | None = None
+        self._router_lock = asyncio.Lock()
         self._connected: dict[str, tuple[int, float]] = {}
         self._runtime = runtime
 
@@ -145,9 +147,11 @@ class TelemetryIngestor:
 
     async def _get_router(self) -> ConnectionRouter:
         catalog = await self._catalog()
-        if self._router is None or self._router.version != catalog.version:
-            self._router = ConnectionRouter(catalog)
-        return self._router
+        async with self._router_lock:
+            if self._router is None or self._router.version != catalog.version:
+                # The compilation of many device patterns would block the event loop.
+                self._router = await self._runtime.run_in_thread(ConnectionRouter, catalog)
+            return self._router
 
     async def _mark_connections_connected(self, connections: set[str], router: ConnectionRouter) -> None:
         monotonic_now = self._runtime.monotonic()

@@ -1,5 +1,6 @@
 """Tests of ingesting batches of hub events, and of the fast conversion of events that the service accepted."""
 
+import asyncio
 import base64
 import threading
 from collections import Counter
@@ -12,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shared.errors import WorkspaceError
+from shared.runtime import Runtime
 from shared.telemetry import ingest as module
 from shared.telemetry.acceptance import to_hub_messages
 from shared.telemetry.impulses import decode_impulse, encode_impulse
@@ -23,6 +25,7 @@ from shared.telemetry.properties import HTTP, build_application_properties
 from shared.telemetry.routing import ConnectionRouter
 from shared.text_formats.large_json import LongInteger
 from tests.unit.shared.telemetry.fakes import (
+    CountingPool,
     Hub,
     States,
     build_catalog,
@@ -341,6 +344,16 @@ async def test_large_batches_are_processed_in_a_worker_thread(monkeypatch: pytes
     await IngestEnvironment().ingest(build_event(body), build_event(body, 2))
     await IngestEnvironment().ingest(build_event(body, text="x" * 9_000))
     assert threads == [True, False, False, False]
+
+
+async def test_device_patterns_are_compiled_in_a_worker_thread_once_for_a_catalog() -> None:
+    """Simultaneous batches share one compilation of the catalog's device patterns, which runs in a worker thread."""
+    with CountingPool(1) as pool:
+        hub = Hub()
+        ingestor = TelemetryIngestor(build_catalog_getter(CATALOG), hub, States(), runtime=Runtime(threads=pool))
+        events = [build_event(b"{}", number, device="rig-1") for number in range(4)]
+        await asyncio.gather(*(ingestor.run("telemetry", [event]) for event in events))
+    assert (pool.jobs, len(hub.messages)) == (1, 4)
 
 
 async def test_long_integers_are_copied_as_text() -> None:

@@ -1,4 +1,4 @@
-"""Replay of earlier impulses (telemetry messages) to a live stream; no message is lost.
+"""Replay of earlier impulses (telemetry messages) to a live stream.
 
 ``Replay`` is for the local host. It pauses the live messages while it reads the history, so no message is sent twice.
 ``CatchUp`` is for Azure. It replays to a stream that already receives live messages; a message that is sent twice has
@@ -6,9 +6,12 @@ the same id both times.
 """
 
 import asyncio
+import math
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Protocol
 
 from shared.errors import Kind, WorkspaceError
@@ -30,14 +33,16 @@ REREAD_TIME = timedelta(minutes=10)
 """Length of the period before the opening of a stream whose messages are read again after ``LAG_SECONDS``."""
 
 SKEW = timedelta(seconds=5)
-"""Tolerated clock difference of devices."""
+"""Tolerated clock difference between instances of the service."""
 
 MAX_SECONDS = 200.0
 MAX_IMPULSES = 50_000
 CONCURRENT_REPLAYS = 8
-"""Maximum number of concurrent replays of one instance; each sends its messages one after another."""
+"""Maximum number of replays of one instance that read and send at a time; each sends its messages one by one."""
 
 MAX_WAITING = 32
+"""Maximum number of replays of one instance that read and send, or wait until they may."""
+
 MESSAGES_PER_CHECK = 500
 """Number of messages between two checks that the stream is still open."""
 
@@ -166,7 +171,8 @@ class CatchUp:
     """Replay of earlier impulses (telemetry messages) from the query table to streams that are already live.
 
     Messages that are already in the table are replayed immediately. Messages that were published shortly before the
-    stream opened can reach the table later; they are replayed after ``LAG_SECONDS``.
+    stream opened can reach the table later; they are replayed after ``LAG_SECONDS``. The timestamp of a message can be
+    later than the opening of the stream, by the time that the telemetry policy permits.
 
     Args:
         catalog: function that returns the current workspace catalog.
@@ -217,9 +223,8 @@ class CatchUp:
         """Replay messages to a stream; return the reason for its listener if the replay fails, else an empty text."""
         if self._waiting >= MAX_WAITING:
             return "Too many concurrent replays; try again."
-        self._waiting += 1
         try:
-            async with asyncio.timeout(self._seconds), self._turn:
+            async with asyncio.timeout(self._seconds):
                 await self._replay_impulses(connection_id, filters, since)
         except TimeoutError:
             return "The replay takes too long; request a shorter time range."
@@ -231,24 +236,38 @@ class CatchUp:
             # Catch every error: otherwise the client waits for a replay that never continues.
             _LOGGER.exception("unexpected error in a replay")
             return "The replay failed."
-        finally:
-            self._waiting -= 1
         return ""
 
     async def _replay_impulses(self, connection_id: str, filters: StreamFilters, since: datetime) -> None:
-        opened_at = self._runtime.now()
-        connections = filters.select_connections(await self._catalog())
-        seen = SentImpulses(REMEMBERED)
-        new_impulses = self._iterate_new_impulses(connections, since, opened_at, seen)
-        if await self._send_messages(connection_id, new_impulses):
-            await self._runtime.sleep(LAG_SECONDS)
-            new_impulses = self._iterate_new_impulses(
-                connections, max(since, opened_at - REREAD_TIME), opened_at + SKEW, seen
-            )
-            await self._send_messages(connection_id, new_impulses)
+        async with self._take_turn():
+            opened_at = self._runtime.now()
+            lag_ends_at = self._runtime.monotonic() + LAG_SECONDS
+            catalog = await self._catalog()
+            read = partial(self._iterate_new_impulses, filters.select_connections(catalog), SentImpulses(REMEMBERED))
+            latest = opened_at + timedelta(seconds=catalog.policies.telemetry.max_ahead_seconds) + SKEW
+            # Messages of fast clocks are read first, because live messages soon have the same timestamps.
+            ahead, earlier = read(max(since, opened_at), latest), read(since, opened_at)
+            if not await self._send_messages(connection_id, [ahead, earlier], lag_ends_at):
+                return
+        await self._runtime.sleep(max(0.0, lag_ends_at - self._runtime.monotonic()))
+        async with self._take_turn():
+            now = self._runtime.now()
+            ahead = read(max(since, now), latest)
+            late = read(max(since, opened_at - REREAD_TIME), min(now, latest))
+            await self._send_messages(connection_id, [ahead, earlier, late])
+
+    @asynccontextmanager
+    async def _take_turn(self) -> AsyncIterator[None]:
+        """Context manager: wait until this replay may read and send messages."""
+        self._waiting += 1
+        try:
+            async with self._turn:
+                yield
+        finally:
+            self._waiting -= 1
 
     async def _iterate_new_impulses(
-        self, connections: Sequence[str], since: datetime, until: datetime, sent_impulses: SentImpulses
+        self, connections: Sequence[str], sent_impulses: SentImpulses, since: datetime, until: datetime
     ) -> AsyncIterator[bytes]:
         """Yield the stored messages of a time range that were not sent before, and remember them as sent.
 
@@ -262,14 +281,28 @@ class CatchUp:
                         raise OverflowError
                     yield impulse.text
 
-    async def _send_messages(self, connection_id: str, texts: AsyncIterator[bytes]) -> bool:
-        """Send telemetry messages to a stream one after another; return False if the stream was closed meanwhile."""
+    async def _send_messages(
+        self, connection_id: str, sources: Sequence[AsyncIterator[bytes]], pause_at: float = math.inf
+    ) -> bool:
+        """Send the telemetry messages of the sources to a stream one after another.
+
+        Args:
+            connection_id: id of the stream in Web PubSub.
+            sources: iterators over messages; a later call can continue with their remaining messages.
+            pause_at: time of the monotonic clock, in seconds, after which no further message is sent.
+
+        Returns:
+            False if the stream was closed meanwhile.
+        """
         count = 0
-        async for text in texts:
-            if count % MESSAGES_PER_CHECK == 0 and not await self._service.is_open(connection_id):
-                return False
-            await self._send_with_retries(connection_id, text)
-            count += 1
+        for source in sources:
+            async for text in source:
+                if count % MESSAGES_PER_CHECK == 0 and not await self._service.is_open(connection_id):
+                    return False
+                await self._send_with_retries(connection_id, text)
+                count += 1
+                if self._runtime.monotonic() >= pause_at:
+                    return True
         return True
 
     async def _send_with_retries(self, connection_id: str, text: bytes) -> None:

@@ -1,7 +1,8 @@
 """Tests of sending earlier messages to streams that are already open."""
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -9,15 +10,25 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from shared.catalog.models import Policies, TelemetryPolicy
 from shared.catalog.snapshot import Catalog
 from shared.errors import Kind, WorkspaceError
 from shared.live_stream.filters import StreamFilters
 from shared.live_stream.history import History, StoredImpulse
-from shared.live_stream.replay import CONCURRENT_REPLAYS, MAX_WAITING, MESSAGES_PER_CHECK, REREAD_TIME, SKEW, CatchUp
-from shared.runtime import Runtime
-from shared.timestamps import now
+from shared.live_stream.replay import (
+    CONCURRENT_REPLAYS,
+    LAG_SECONDS,
+    MAX_WAITING,
+    MESSAGES_PER_CHECK,
+    REREAD_TIME,
+    SKEW,
+    CatchUp,
+)
+from tests.virtual_time import VirtualTime
 
 SINCE = datetime(2026, 1, 5, 8, tzinfo=UTC)
+OPENED = SINCE + timedelta(hours=1)
+LONGEST_AHEAD = timedelta(seconds=TelemetryPolicy().max_ahead_seconds) + SKEW
 ASKED = StreamFilters.model_validate({"since": "2026-01-05T08:00:00Z"})
 
 
@@ -56,23 +67,52 @@ class Service:
         self.closed.append((connection_id, reason))
 
 
-class Table(History):
-    """Fake query table that returns different content at each read."""
+class SlowService(Service):
+    """Fake message service that takes 10 seconds to send a message."""
 
-    def __init__(self, *readings: Sequence[str]) -> None:
-        self.readings = list(readings)
+    time: VirtualTime
+
+    async def send(self, connection_id: str, text: bytes) -> None:
+        """Advance the clock, then record a message."""
+        self.time.advance(10)
+        await super().send(connection_id, text)
+
+
+class Table(History):
+    """Fake query table whose clock advances while a replay sleeps.
+
+    Args:
+        names: names of messages that were measured a minute before the stream opens.
+        late: names of such messages that reach the table 10 seconds after the opening.
+    """
+
+    def __init__(self, *names: str, late: Sequence[str] = ()) -> None:
+        self.time = VirtualTime(OPENED)
+        self.rows: list[tuple[str, datetime, datetime]] = []
+        self.add(names)
+        self.add(late, stored=10)
         self.asked: list[tuple[datetime, datetime]] = []
         self.error: Exception | None = None
 
+    def add(self, names: Iterable[str], *, measured: float = -60, stored: float = -60) -> None:
+        """Add messages; the times of their measurement and storage are in seconds after the opening of the stream."""
+        second = timedelta(seconds=1)
+        self.rows += [(each, OPENED + measured * second, OPENED + stored * second) for each in names]
+
     async def read_pages(
-        self, connections: Sequence[str], since: datetime, until: datetime = SINCE
+        self, connections: Sequence[str], since: datetime, until: datetime = OPENED
     ) -> AsyncIterator[Any]:
-        """Yield one page with the current content of the table."""
+        """Yield one page with the stored messages of a time range."""
         assert list(connections) == []
         if self.error:
             raise self.error
         self.asked.append((since, until))
-        yield [StoredImpulse(("a", each), SINCE, each.encode()) for each in self.readings.pop(0)]
+        stored = [(name, at) for name, at, stored_at in self.rows if stored_at <= self.time.now]
+        yield [StoredImpulse(("a", name), at, name.encode()) for name, at in stored if since <= at < until]
+
+    async def sleep(self, seconds: float) -> None:
+        """Advance the clock."""
+        self.time.advance(seconds)
 
 
 async def get_catalog() -> Catalog:
@@ -80,33 +120,67 @@ async def get_catalog() -> Catalog:
     return Catalog()
 
 
-async def skip_sleep(_: float) -> None:
-    """Return without waiting."""
-
-
 def build_catch_up(table: Table, service: Service, **options: Any) -> CatchUp:
     """Return a CatchUp (the replay for open streams) that reads from the table and sends to the service."""
-    return CatchUp(get_catalog, table, service, runtime=Runtime(sleep=skip_sleep), **options)
+    runtime = replace(table.time.runtime, **{"sleep": table.sleep} | options.pop("runtime", {}))
+    return CatchUp(get_catalog, table, service, runtime=runtime, **options)
 
 
 async def test_late_impulses_are_replayed_once() -> None:
     """The second read of a replay adds only impulses that reached the table after the first read."""
-    service, table = Service(), Table(["1", "2"], ["2", "3"])
-    before = now()
+    service, table = Service(), Table("1", "2", late=["3"])
     await build_catch_up(table, service).run("c", ASKED)
-    assert service.sent == [b"1", b"2", b"3"]
-    (first, opened), (again, until) = table.asked
-    assert (first, service.closed) == (SINCE, [])
-    assert before <= opened <= now()
-    assert (again, until) == (opened - REREAD_TIME, opened + SKEW)
+    assert (service.sent, service.closed) == ([b"1", b"2", b"3"], [])
+    again = OPENED + timedelta(seconds=LAG_SECONDS)
+    assert table.asked == [
+        (OPENED, OPENED + LONGEST_AHEAD),
+        (SINCE, OPENED),
+        (again, OPENED + LONGEST_AHEAD),
+        (OPENED - REREAD_TIME, again),
+    ]
+
+
+async def test_messages_of_devices_with_fast_clocks_are_replayed() -> None:
+    """A replay contains messages that were published before the stream opened, but have later timestamps."""
+    service, table = Service(), Table("on time")
+    for number, ahead in enumerate([1, 60, 299]):
+        table.add([f"stored {number}"], measured=ahead)
+        table.add([f"late {number}"], measured=ahead, stored=10)
+    await build_catch_up(table, service).run("c", ASKED)
+    names = [name for name, _, _ in table.rows]
+    assert sorted(text.decode() for text in service.sent) == sorted(names)
+
+
+async def test_a_policy_without_fast_clocks_limits_a_replay_to_the_opening() -> None:
+    """If the telemetry policy accepts no timestamps that are ahead, a replay ends at the opening of the stream."""
+    service, table = Service(), Table("on time")
+    table.add(["live"], measured=6, stored=6)
+    policies = Policies(telemetry=TelemetryPolicy.model_validate({"maxAheadSeconds": 0}))
+
+    async def get_strict_catalog() -> Catalog:
+        return Catalog(policies=policies)
+
+    runtime = replace(table.time.runtime, sleep=table.sleep)
+    await CatchUp(get_strict_catalog, table, service, runtime=runtime).run("c", ASKED)
+    assert service.sent == [b"on time"]
+
+
+async def test_a_long_replay_reads_late_messages_of_fast_clocks_before_its_remaining_messages() -> None:
+    """A long replay continues with the messages of fast clocks, because the live messages soon reach their times."""
+    service, table = SlowService(), Table("1", "2", "3")
+    service.time = table.time
+    table.add(["late"], measured=60, stored=10)
+    table.add(["live"], measured=22, stored=22)
+    await build_catch_up(table, service).run("c", ASKED)
+    assert service.sent == [b"1", b"2", b"late", b"3"]
 
 
 async def test_the_second_read_of_a_replay_does_not_begin_before_since() -> None:
     """If ``since`` is only seconds ago, the second read also begins at ``since``."""
-    service, table = Service(), Table(["1"], ["1"])
-    since = now() - timedelta(seconds=30)
+    service, table = Service(), Table("1")
+    since = OPENED - timedelta(seconds=30)
     await build_catch_up(table, service).run("c", StreamFilters.model_validate({"since": since.isoformat()}))
-    assert [begin for begin, _ in table.asked] == [since, since]
+    assert [begin for begin, _ in table.asked if begin < OPENED] == [since, since]
 
 
 async def test_without_since_or_connection_id_there_is_no_replay() -> None:
@@ -119,16 +193,16 @@ async def test_without_since_or_connection_id_there_is_no_replay() -> None:
 
 async def test_replay_ends_when_the_stream_closes() -> None:
     """After a stream has closed, it gets no more messages, and the table is not read again."""
-    service, table = Service(), Table([str(number) for number in range(3 * MESSAGES_PER_CHECK)], ["late"])
+    service, table = Service(), Table(*(str(number) for number in range(3 * MESSAGES_PER_CHECK)), late=["late"])
     service.open_for = 1
     await build_catch_up(table, service).run("c", ASKED)
     assert len(service.sent) == MESSAGES_PER_CHECK
-    assert (len(table.asked), service.closed) == (1, [])
+    assert (len(table.asked), service.closed) == (2, [])
 
 
 async def test_replay_over_the_limit_closes_the_stream() -> None:
     """A replay that exceeds its limit closes the stream with the reason."""
-    service, table = Service(), Table(["1", "2", "3"], [])
+    service, table = Service(), Table("1", "2", "3")
     await build_catch_up(table, service, max_impulses=2).run("c", ASKED)
     assert service.sent == [b"1", b"2"]
     assert service.closed == [("c", "The replay exceeds 2 messages; request a shorter time range.")]
@@ -136,7 +210,7 @@ async def test_replay_over_the_limit_closes_the_stream() -> None:
 
 async def test_replay_timeout_closes_the_stream() -> None:
     """A replay that exceeds its maximum duration closes the stream with the reason."""
-    service, table = Service(), Table(["1"], [])
+    service, table = Service(), Table("1")
     service.gate.clear()
     await build_catch_up(table, service, max_seconds=0.01).run("c", ASKED)
     assert service.closed == [("c", "The replay takes too long; request a shorter time range.")]
@@ -160,20 +234,20 @@ async def test_unexpected_error_closes_the_stream() -> None:
 
 async def test_failed_messages_are_retried_and_rejected_ones_skipped() -> None:
     """A replayed message is repeated during an outage, and skipped if Web PubSub rejects it."""
-    service, table = Service(), Table(["1", "2"], [])
+    service, table = Service(), Table("1", "2")
     busy = WorkspaceError(Kind.UNAVAILABLE, "LIVE_STREAM_UNAVAILABLE", "busy")
     service.failures = [busy, busy, WorkspaceError(Kind.INVALID, "LIVE_MESSAGE_REFUSED", "no")]
     await build_catch_up(table, service).run("c", ASKED)
     assert (service.sent, service.tries, service.closed) == ([b"2"], 4, [])
     service.failures = [busy] * 3
-    await build_catch_up(Table(["1"], []), service).run("c", ASKED)
+    await build_catch_up(Table("1"), service).run("c", ASKED)
     assert service.closed == [("c", "The replay failed: LIVE_STREAM_UNAVAILABLE.")]
 
 
 async def test_concurrent_and_waiting_replays_are_limited() -> None:
     """A limited number of replays run, and a limited number wait; further replays are rejected."""
     service = Service()
-    table = Table(*[["1"]] * 2 * (MAX_WAITING + 1))
+    table = Table("1")
     service.gate.clear()
     replaying = build_catch_up(table, service)
     tasks = [asyncio.create_task(replaying.run(f"c{number}", ASKED)) for number in range(MAX_WAITING)]
@@ -187,6 +261,24 @@ async def test_concurrent_and_waiting_replays_are_limited() -> None:
     assert (len(service.sent), service.most_at_once) == (MAX_WAITING, CONCURRENT_REPLAYS)
     await replaying.run("after", ASKED)
     assert (len(service.sent), len(service.closed)) == (MAX_WAITING + 1, 1)
+
+
+async def test_a_replay_that_waits_for_late_messages_delays_no_other_replay() -> None:
+    """A replay that waits for late messages does not count as concurrent or waiting, so more replays can begin."""
+    service, table, sleeps = Service(), Table("1"), asyncio.Event()
+    count = 2 * MAX_WAITING
+
+    async def wait_for_late_messages(_: float) -> None:
+        await sleeps.wait()
+
+    replaying = build_catch_up(table, service, runtime={"sleep": wait_for_late_messages})
+    tasks = [asyncio.create_task(replaying.run(f"c{number}", ASKED)) for number in range(count)]
+    async with asyncio.timeout(20):
+        while len(service.sent) + len(service.closed) < count:  # noqa: ASYNC110  the tasks offer no event to wait for
+            await asyncio.sleep(0)
+    sleeps.set()
+    await asyncio.gather(*tasks)
+    assert (len(service.sent), service.closed) == (count, [])
 
 
 @pytest.mark.parametrize("state", [b"", b"{", b"[]", b'{"since": "yesterday"}', b'{"since": 1}', b"\xff"])

@@ -30,8 +30,11 @@ _DEFAULT_PREFIX = "api"
 _DEFAULT_BATCH = 100
 type LocalDurableExtension = DurableExtension[LoadedFunction]
 _LOGGER = get_logger("local.triggers")
-_OTHER_READERS = {IMPULSES_HUB: frozenset({"adx"})}
-"""Consumer groups that read the hubs without a function: the Kusto emulator fills the telemetry table."""
+_REQUIRED_READERS = {IMPULSES_HUB: frozenset({"adx", "archive"})}
+"""Consumer groups that must read an event even if no enabled function does.
+
+The Kusto emulator fills the telemetry table. The archive must get each message, also after its function was disabled.
+"""
 
 _COLLECT_SECONDS = {(IMPULSES_HUB, "archive"): 1.0}
 """Seconds to wait after a partial batch, by consumer group; the archive waits, because it writes a file per batch."""
@@ -164,7 +167,7 @@ class Triggers:
 
     def collect_consumer_groups(self) -> dict[str, frozenset[str]]:
         """Return, for each event hub, the consumer groups that must read an event before it may be deleted."""
-        groups: dict[str, frozenset[str]] = dict(_OTHER_READERS)
+        groups: dict[str, frozenset[str]] = dict(_REQUIRED_READERS)
         for setting in self.event_hubs:
             groups[setting.hub] = groups.get(setting.hub, frozenset()) | {setting.group}
         return groups

@@ -25,13 +25,22 @@ TIMER = {"type": "timerTrigger", "name": "timer", "schedule": "0 0 * * * *"}
 def test_a_disabled_function_does_not_run(
     monkeypatch: pytest.MonkeyPatch, setting: str, value: str, *, runs: bool
 ) -> None:
-    """A function that an app setting disables does not run, and the hub does not store events for it."""
+    """A function that an app setting disables does not run."""
     monkeypatch.setenv(setting, value)
     functions = [LoadedFunction("archive", "1", HUB, None), LoadedFunction("compaction", "2", TIMER, None)]
     triggers = group_functions_by_trigger(functions, HostJson("", 100))
     assert [each.function.name for each in triggers.event_hubs] == (["archive"] if runs else [])
     assert [each.function.name for each in triggers.timers] == ["compaction"]
-    assert ("archive" in triggers.collect_consumer_groups()["impulses"]) == runs
+
+
+@pytest.mark.parametrize("disabled", ["true", "false"])
+def test_the_hub_stores_impulses_until_the_archive_has_read_them(
+    monkeypatch: pytest.MonkeyPatch, disabled: str
+) -> None:
+    """The hub stores impulses for the archive also while the function of the archive is disabled."""
+    monkeypatch.setenv("AzureWebJobs.archive.Disabled", disabled)
+    triggers = group_functions_by_trigger([LoadedFunction("archive", "1", HUB, None)], HostJson("", 100))
+    assert triggers.collect_consumer_groups() == {"impulses": {"adx", "archive"}}
 
 
 @pytest.mark.parametrize(("group", "gathers"), [("archive", True), ("live", False)])

@@ -9,7 +9,8 @@ from local.host.worker import LoadedFunction
 from local.http_server.request_head import is_loopback_host
 from shared.errors import Kind, WorkspaceError, build_invalid_field_error
 
-_FUNCTIONS = "/admin/functions/"
+PREFIX = "/admin/"
+_FUNCTIONS = f"{PREFIX}functions/"
 
 
 class Admin:

@@ -14,6 +14,7 @@ from emulators.durable.management_urls import PREFIX
 from emulators.durable.webhooks import WebhookReply, Webhooks
 from local.host.worker import FunctionFailed, invoke_function
 from local.host.worker_protocol import RpcHttp, TypedData
+from local.http_server.admin import PREFIX as ADMIN
 from local.http_server.admin import Admin
 from local.http_server.error_replies import build_error_reply, read_or_create_request_id
 from local.http_server.files import Files
@@ -28,11 +29,15 @@ from shared.http.load_shedding import LoadShedder
 from shared.http.messages import Reply, Request
 from shared.http.request_span import record_rejected_request
 from shared.http.security_headers import SECURITY_HEADERS
+from shared.http.size_limits import build_body_too_large_error
 from shared.observability.logs import fields, get_logger
 from shared.warm_queries.disconnects import watch_client
 
 MAX_BODY_BYTES = 104_857_600
 """Maximum size in bytes of a request body, as on the Functions host: 100 MB."""
+
+MAX_HOST_BODY_BYTES = 1024
+"""Maximum size in bytes of a request body that the host itself parses, in the event loop and without a token."""
 
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
@@ -132,7 +137,8 @@ class HttpApp:
             check_host(scope["headers"], scope["http_version"])
             check_single_idempotency_key(scope["headers"])
             check_request_target(scope["raw_path"].decode("latin-1"))
-            body = await _read_body(scope["headers"], receive)
+            limit = MAX_HOST_BODY_BYTES if self._is_host_route(scope["raw_path"]) else MAX_BODY_BYTES
+            body = await _read_body(scope["headers"], receive, limit)
         except WorkspaceError as error:
             return build_error_reply(error, client_request_id, close=True)
         with watch_client(lambda: _wait_for_disconnect(receive)) as watch:
@@ -146,10 +152,14 @@ class HttpApp:
                 _LOGGER.info("a client disconnected; its query is stopped", extra=fields(requestId=client_request_id))
                 raise _ClientDisconnectedError from None
 
+    def _is_host_route(self, raw_path: bytes) -> bool:
+        """Return whether the host itself serves a path: the administration API, or the exchange of sign-in codes."""
+        return raw_path.startswith(ADMIN.encode()) or (self._sign_in is not None and raw_path == SIGN_IN.encode())
+
     async def _dispatch_request(self, scope: Message, body: bytes, client_request_id: str) -> HttpResponse:
         """Find the handler for a complete HTTP request, call it, and return its response."""
         raw_path = scope["raw_path"].decode("latin-1")
-        if raw_path.startswith("/admin/"):
+        if raw_path.startswith(ADMIN):
             self._admin.handle(scope, raw_path, body)
             return 202, [(b"x-request-id", client_request_id.encode())], b""
         if self._webhooks is not None and raw_path.startswith(PREFIX):
@@ -210,25 +220,21 @@ def _build_webhook_response(reply: WebhookReply) -> HttpResponse:
     return reply.status, [*headers, (b"content-type", b"application/json; charset=utf-8")], body
 
 
-async def _read_body(headers: Iterable[tuple[bytes, bytes]], receive: Receive) -> bytes:
+async def _read_body(headers: Iterable[tuple[bytes, bytes]], receive: Receive, limit: int) -> bytes:
     for name, value in headers:
-        if name == b"content-length" and int(value) > MAX_BODY_BYTES:
-            raise _build_body_too_large_error()
-    message = await receive()
-    if message["type"] == "http.disconnect":
-        raise _ClientDisconnectedError
-    first: bytes = message.get("body", b"")
-    if not message.get("more_body", False):
-        return first
-    parts, size = [first], len(first)
-    while message.get("more_body", False):
+        if name == b"content-length" and int(value) > limit:
+            raise build_body_too_large_error(limit)
+    parts: list[bytes] = []
+    size, has_more = 0, True
+    while has_more:
         message = await receive()
         if message["type"] == "http.disconnect":
             raise _ClientDisconnectedError
         parts.append(message.get("body", b""))
         size += len(parts[-1])
-        if size > MAX_BODY_BYTES:
-            raise _build_body_too_large_error()
+        if size > limit:
+            raise build_body_too_large_error(limit)
+        has_more = message.get("more_body", False)
     return b"".join(parts)
 
 
@@ -239,10 +245,6 @@ async def _wait_for_disconnect(receive: Receive) -> None:
 
 def _build_internal_error(detail: str) -> WorkspaceError:
     return WorkspaceError(Kind.INTERNAL, "INTERNAL_ERROR", detail)
-
-
-def _build_body_too_large_error() -> WorkspaceError:
-    return WorkspaceError(Kind.TOO_LARGE, "BODY_TOO_LARGE", f"The body must not exceed {MAX_BODY_BYTES} bytes.")
 
 
 def _build_function_request(scope: Message, raw_path: str, match: RouteMatch, body: bytes) -> RpcHttp:

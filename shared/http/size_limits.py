@@ -153,7 +153,7 @@ def _decode_piece(decoder: _Decoder, piece: bytes, encoding: str) -> bytes:
 
 
 def build_body_too_large_error(limit: int) -> WorkspaceError:
-    """Build the error for a body that is too large after decoding."""
+    """Build the error for a body that is too large, after decoding if it is encoded."""
     return WorkspaceError(Kind.TOO_LARGE, "BODY_TOO_LARGE", f"The body must have at most {limit} bytes.")
 
 

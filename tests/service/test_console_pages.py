@@ -95,6 +95,12 @@ def test_the_exchange_of_a_sign_in_code_requires_a_code(service: Service, body: 
     check_problem(service.create_anonymous_client().get("/local/sign-in"), 405, "METHOD_NOT_ALLOWED")
 
 
+def test_a_sign_in_body_has_at_most_1024_bytes(service: Service) -> None:
+    """A sign-in request of more than 1,024 bytes is rejected before its body is parsed."""
+    body = b'{"code":[' + b"1," * 520 + b"1]}"
+    check_problem(service.create_anonymous_client().post("/local/sign-in", content=body), 413, "BODY_TOO_LARGE")
+
+
 def test_console_configuration_has_no_sign_in_settings_without_entra(service: Service) -> None:
     """Without Entra ID, the console's configuration contains no sign-in settings."""
     reply = service.create_anonymous_client().get("/console/config.json")

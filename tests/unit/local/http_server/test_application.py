@@ -261,6 +261,16 @@ def test_a_body_over_the_limit_is_rejected(host: Any) -> None:
     assert f"x-request-id: {problem['traceId']}".encode() in head
 
 
+def test_a_body_that_the_host_itself_parses_has_at_most_1024_bytes(host: Any, http: httpx.Client) -> None:
+    """The administration API rejects a body of more than 1,024 bytes, because the event loop parses it."""
+    url, body = f"{host.url}/admin/functions/boom", json.dumps({"input": "x" * 1_011}).encode()
+    assert_problem(http.post(url, content=body, headers={"x-request-id": "a1"}), 400, "INVALID_REQUEST", "a1")
+    for content in (body + b" ", iter([body, b" "])):
+        reply = http.post(url, content=content, headers={"x-request-id": "a2"})
+        assert_problem(reply, 413, "BODY_TOO_LARGE", "a2")
+        assert reply.json()["detail"] == "The body must have at most 1024 bytes."
+
+
 def test_a_disconnect_does_not_cancel_the_function(host: Any) -> None:
     """A function completes although the caller has disconnected."""
     parts = urlsplit(host.url)

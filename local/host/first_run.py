@@ -15,6 +15,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
 from typing import Final
 
+from shared.backends.embedded import durable_files
 from shared.catalog.document import LoadedDocument, load_located_document
 from shared.catalog.models import WarmQuery
 from shared.catalog.query_checks import format_kql_error
@@ -117,6 +118,12 @@ async def _find_query_error(columns: QueryColumns, query: WarmQuery) -> Workspac
 
 
 ACTOR = "local-host"
+KEY_FILE: Final = "keys.json"
+"""File with the API key of each member, written once by the first start."""
+
+KEY_DRAFT: Final = "keys.draft"
+"""Draft of the key file. It exists from before the seeding until the keys are written."""
+
 _SEEDING_LOG = get_logger("first-run")
 
 
@@ -136,16 +143,25 @@ async def seed_data_dir_and_build_query_checks(settings: Settings, workspace_fil
         WorkspaceError: a store does not respond, for instance because the disk is full.
     """
     wired = Services(settings)
-    seeded: LoadedDocument | None = None
-    if await wired.catalog.store.read_version() == 0:
-        text = await asyncio.to_thread(workspace_file.read_text, encoding="utf-8")
-        seeded = load_located_document(text, str(workspace_file))
-        await wired.provenance.catalog_service.apply(seeded.document, ACTOR)
-        _SEEDING_LOG.info("seeded the workspace")
-    await _append_pending_audit_events(wired)
-    await _issue_and_write_api_keys(wired, settings.data_dir / "keys.json")
-    await wired.close()
+    try:
+        seeded = await _seed_empty_catalog(wired, settings.data_dir, workspace_file)
+        await _append_pending_audit_events(wired)
+        await _issue_pending_api_keys(wired, settings.data_dir)
+    finally:
+        await wired.close()
     return QueryChecks(seeded)
+
+
+async def _seed_empty_catalog(wired: Services, data_dir: Path, workspace_file: Path) -> LoadedDocument | None:
+    """Store the workspace document if the catalog is empty; return the stored document, or None."""
+    if await wired.catalog.store.read_version() != 0:
+        return None
+    text = await asyncio.to_thread(workspace_file.read_text, encoding="utf-8")
+    seeded = load_located_document(text, str(workspace_file))
+    await asyncio.to_thread(_create_key_draft, data_dir / KEY_DRAFT)
+    await wired.provenance.catalog_service.apply(seeded.document, ACTOR)
+    _SEEDING_LOG.info("seeded the workspace")
+    return seeded
 
 
 async def _append_pending_audit_events(wired: Services) -> None:
@@ -159,9 +175,10 @@ async def _append_pending_audit_events(wired: Services) -> None:
         _SEEDING_LOG.error("audit events stay pending; a background job appends them later: %s", error)
 
 
-async def _issue_and_write_api_keys(wired: Services, path: Path) -> None:
-    """Issue an API key to each member and write the keys to a file; do nothing if the file exists."""
-    if await asyncio.to_thread(path.exists):
+async def _issue_pending_api_keys(wired: Services, data_dir: Path) -> None:
+    """Issue an API key to each member and write the keys to a file, unless a start has already done so."""
+    draft = data_dir / KEY_DRAFT
+    if not await asyncio.to_thread(draft.exists):
         return
     catalog = await wired.catalog.get_current_catalog()
     issued = {
@@ -169,15 +186,25 @@ async def _issue_and_write_api_keys(wired: Services, path: Path) -> None:
         for member in catalog.members
     }
     keys = {member: key.api_key for member, key in issued.items()}
-    await asyncio.to_thread(_write_private_file, path, json.dumps(keys, indent=2))
+    await asyncio.to_thread(_write_key_file, draft, json.dumps(keys, indent=2))
+
+
+def _create_key_draft(draft: Path) -> None:
+    """Create the empty draft of the key file; until it becomes the key file, the next start issues the keys."""
+    _write_private_file(draft, "")
+    durable_files.fsync_folders(draft, draft.parent)
+
+
+def _write_key_file(draft: Path, text: str) -> None:
+    _write_private_file(draft, text)
+    draft.replace(draft.with_name(KEY_FILE))
+    durable_files.fsync_folders(draft, draft.parent)
 
 
 def _write_private_file(path: Path, text: str) -> None:
-    draft = path.with_suffix(".draft")
-    draft.unlink(missing_ok=True)
-    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    """Write a file that only its owner can read, and flush its content to disk."""
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with os.fdopen(descriptor, "w", encoding="utf-8") as file:
         file.write(text)
         file.flush()
         os.fsync(file.fileno())
-    draft.replace(path)

@@ -1,5 +1,6 @@
 """Tests of the start of the local host: pending audit events, and the background check of warm queries."""
 
+import json
 import logging
 import sqlite3
 from contextlib import closing
@@ -120,6 +121,33 @@ async def test_the_check_of_queries_continues_after_failures_of_the_engine(
     await check_queries(Engine(failures), first_start=True)
     assert ("the remaining queries are not checked" in caplog.text) is is_ended
     assert "checked the queries" in caplog.text
+
+
+async def test_only_the_first_start_writes_api_keys(tmp_path: Path) -> None:
+    """The first start writes the API keys of all members; a later start writes none, even if the file was deleted."""
+    document = tmp_path / "w.yaml"
+    document.write_text(TEXT)
+    settings = Settings.read({"DATA_DIR": str(tmp_path)})
+    await module.seed_data_dir_and_build_query_checks(settings, document)
+    keys = tmp_path / "keys.json"
+    assert (list(json.loads(keys.read_text())), keys.stat().st_mode & 0o777) == (["a@w"], 0o600)
+    keys.unlink()
+    await module.seed_data_dir_and_build_query_checks(settings, document)
+    assert not keys.exists()
+
+
+async def test_the_next_start_writes_the_api_keys_of_an_interrupted_first_start(tmp_path: Path) -> None:
+    """If the first start ends before it has written the API keys, the next start writes them."""
+    document = tmp_path / "w.yaml"
+    document.write_text(TEXT)
+    settings = Settings.read({"DATA_DIR": str(tmp_path)})
+    keys = tmp_path / "keys.json"
+    keys.mkdir()
+    with pytest.raises(OSError, match="directory"):
+        await module.seed_data_dir_and_build_query_checks(settings, document)
+    keys.rmdir()
+    await module.seed_data_dir_and_build_query_checks(settings, document)
+    assert list(json.loads(keys.read_text())) == ["a@w"]
 
 
 async def test_a_pending_event_of_a_damaged_chain_does_not_prevent_the_start(

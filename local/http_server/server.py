@@ -2,7 +2,8 @@
 
 The server runs any ASGI application, so that tests of the emulators and benchmarks can use it without the host. It is
 separate from the life cycle of the host, which does not depend on uvicorn. Only this module depends on the internals of
-uvicorn's HTTP protocol. It limits the number of connections and the time for a request.
+uvicorn's HTTP protocol. It limits the number of connections, the time for a request, and the time in which a client
+may read nothing of a reply.
 """
 
 import asyncio
@@ -53,12 +54,12 @@ def _compute_connection_limit() -> int:
 
 @dataclass(frozen=True, slots=True)
 class ConnectionLimits:
-    """Limits on the number of connections, and on the time in which a request must arrive.
+    """Limits on the number of connections, and on the time in which clients must send requests and read replies.
 
     Attributes:
         connections: maximum number of open connections.
-        seconds: maximum time in seconds for all headers of a request, between two parts of its body, and before the
-            first request of a connection.
+        seconds: maximum time in seconds for all headers of a request, between two parts of its body, before the
+            first request of a connection, and in which a client may read nothing of a reply.
     """
 
     connections: int = field(default_factory=_compute_connection_limit)
@@ -95,7 +96,7 @@ class _Stage(Enum):
 
 
 class HttpConnection(HttpToolsProtocol):
-    """uvicorn connection that closes when a request does not arrive completely in time."""
+    """uvicorn connection that closes when a request does not arrive in time, or the client does not read a reply."""
 
     def __init__(
         self,
@@ -108,7 +109,8 @@ class HttpConnection(HttpToolsProtocol):
         self._limits = config.limits
         self._idle_order = config.idle_order
         self._stage = _Stage.NOTHING
-        self._begun = self._heard = self.loop.time()
+        self._begun = self._heard = self._read_at = self.loop.time()
+        self._unread_bytes = 0
         self._timer: asyncio.TimerHandle | None = None
         self._is_rejected = False
         self._upgraded = False
@@ -119,11 +121,12 @@ class HttpConnection(HttpToolsProtocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # the type in uvicorn
         """Accept a new connection.
 
-        At the limit of connections, close an idle connection to make room; if none is idle, reject the new one.
+        At the limit of connections, close an idle connection to make room, or one whose client has not read a reply; if
+        there is none, reject the new one.
         """
         full = len(self.connections) >= self._limits.connections
         super().connection_made(transport)
-        if full and not self._close_longest_idle_connection():
+        if full and not self._close_other_connection():
             self._reject_connection()
             return
         self._idle_order[self] = None
@@ -195,6 +198,16 @@ class HttpConnection(HttpToolsProtocol):
         self._stage = _Stage.NOTHING
         super().on_message_complete()
 
+    def on_response_complete(self) -> None:
+        """Record that a reply was written (callback of uvicorn)."""
+        self._unread_bytes = 0
+        super().on_response_complete()
+
+    def resume_writing(self) -> None:
+        """Record that the client has read a part of the replies (callback of the transport)."""
+        self._unread_bytes = 0
+        super().resume_writing()
+
     def handle_websocket_upgrade(self) -> None:
         """Switch to the WebSocket protocol, unless the limit of open WebSockets is reached."""
         if sum(not isinstance(each, HttpConnection) for each in self.connections) >= self._limits.streams:
@@ -214,7 +227,7 @@ class HttpConnection(HttpToolsProtocol):
         if self._can_reply():
             self._reply_then_close_after_delay(build_error_reply(error, self._read_request_id(), close=True))
         else:
-            self.transport.close()
+            self._close()
 
     def _reject_oversized_head(self) -> None:
         if not self._is_rejected:
@@ -224,27 +237,46 @@ class HttpConnection(HttpToolsProtocol):
         self._timer = self.loop.call_later(seconds, self._close_if_client_too_slow)
 
     def _close_if_client_too_slow(self) -> None:
-        """Close the connection if the client is too slow.
+        """Close the connection if the client is too slow to send a request, or reads nothing of a reply.
 
         Time in which the client waits for a response does not count.
         """
         self._timer = None
-        if self.transport.is_closing():
-            return
         now = self.loop.time()
+        if self._has_stopped_reading(now):
+            _LOGGER.info("a client does not read its reply; its connection is closed")
+            self.transport.abort()
+            return
+        if self.transport.is_closing():
+            # A closing connection stays open until the client has read the reply.
+            self._start_timer(self._limits.seconds)
+            return
         if self._is_waiting_for_server():
             self._begun = self._heard = now
         remaining = (self._begun if self._stage is _Stage.HEADERS else self._heard) + self._limits.seconds - now
         if remaining > 0:
             self._start_timer(remaining)
         elif self._stage is _Stage.NOTHING:
-            self.transport.close()
+            self._close()
         else:
             part = self._stage.name.lower()
             _LOGGER.info("a request is incomplete; its connection is closed", extra=fields(part=part))
             self._reply_if_possible_then_close(
                 build_timeout_reply(f"The {part} of the request did not arrive in time.", self._read_request_id())
             )
+
+    def _has_stopped_reading(self, now: float) -> bool:
+        """Return whether the client has read nothing of its replies for the time limit."""
+        unread = self.transport.get_write_buffer_size()
+        if not self._unread_bytes or unread < self._unread_bytes:
+            self._unread_bytes, self._read_at = unread, now
+        return unread > 0 and now - self._read_at >= self._limits.seconds
+
+    def _close(self) -> None:
+        """Close the connection as soon as the client has read what was sent, or does not read for the time limit."""
+        self.transport.close()
+        if self._timer is None:
+            self._start_timer(self._limits.seconds)
 
     def _is_waiting_for_server(self) -> bool:
         """Return whether the client waits for a response, or the connection is idle between two requests."""
@@ -260,28 +292,39 @@ class HttpConnection(HttpToolsProtocol):
         """Send a reply and close the connection; if another response has already begun, only close the connection."""
         if self._can_reply():
             self._write_reply(reply)
-        self.transport.close()
+        self._close()
 
     def _can_reply(self) -> bool:
         if self._stage is _Stage.BODY:
             return not self.pipeline and not self.cycle.response_started
         return not self._has_unfinished_response()
 
-    def _close_longest_idle_connection(self) -> bool:
-        """Close the connection that has been idle longest; return whether a connection was closed.
+    def _close_other_connection(self) -> bool:
+        """Close the connection that has been idle longest, or else one with an unread reply; return whether it exists.
 
-        Without this, clients that open connections and send no requests could block all other clients.
+        Without this, clients that send no requests or read no replies could block all other clients.
         """
-        return any(each.close_unless_busy() for each in self._idle_order)
+        others = self._idle_order
+        return any(each.close_unless_busy() for each in others) or any(each.abort_if_unread() for each in others)
+
+    def abort_if_unread(self) -> bool:
+        """Close this connection at once if its client has not read all replies; return whether it was closed."""
+        if self not in self.connections or not self.transport.get_write_buffer_size():
+            return False
+        self.connections.discard(self)
+        self.transport.abort()
+        return True
 
     def close_unless_busy(self) -> bool:
-        """Close this connection unless it processes a request; return whether it was closed."""
+        """Close this connection unless it processes a request or sends a reply; return whether it was closed."""
         busy = bool(self.pipeline) if self._stage is _Stage.BODY else self._has_unfinished_response()
+        # A normal close would leave the socket open until the client has read its reply.
+        busy = busy or self.transport.get_write_buffer_size() > 0
         if busy or self._is_rejected or self.transport.is_closing():
             return False
         self.connections.discard(self)
         if self._stage is _Stage.NOTHING:
-            self.transport.close()
+            self._close()
         else:
             self._reply_if_possible_then_close(
                 build_error_reply(_build_connection_limit_error(), self._read_request_id(), close=True)
@@ -316,7 +359,11 @@ class HttpConnection(HttpToolsProtocol):
             self.cycle.message_event.set()
         self._write_reply(reply)
         self.transport.write_eof()
-        self._timer = self.loop.call_later(_LINGER_SECONDS, self.transport.close)
+        self._timer = self.loop.call_later(_LINGER_SECONDS, self._close_after_delay)
+
+    def _close_after_delay(self) -> None:
+        self._timer = None
+        self._close()
 
     def _read_request_id(self) -> str:
         known: RawHeaders = self.headers or ()
@@ -334,6 +381,8 @@ def _build_connection_limit_error() -> WorkspaceError:
 
 _KEEP_ALIVE_SECONDS = 120
 _BACKLOG = 2048
+_MAX_UNSENT_BYTES = 131_072
+"""Maximum number of unsent bytes of a reply that a connection passes to the operating system."""
 
 type Application = Callable[[Message, Receive, Send], Awaitable[None]]
 
@@ -389,6 +438,8 @@ def open_listening_socket(host: str, port: int) -> socket.socket:
     except OSError as error:
         raise StartError(f"cannot listen on {host}: {error.strerror}") from None
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    # Otherwise the system takes megabytes of a reply at a time, and the reads of a slow client are not noticed.
+    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, _MAX_UNSENT_BYTES)
     try:
         listener.bind(address)
         listener.listen(_BACKLOG)

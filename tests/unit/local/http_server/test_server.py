@@ -1,4 +1,4 @@
-"""Tests of timeouts for incomplete requests, and of the limit of connections."""
+"""Tests of timeouts for incomplete requests and unread replies, and of the limit of connections."""
 
 import asyncio
 import json
@@ -12,7 +12,7 @@ from websockets.asyncio.client import connect
 from websockets.exceptions import InvalidStatus
 
 from local.http_server.application import Message, Receive, Send
-from local.http_server.server import ConnectionLimits, Server, open_listening_socket
+from local.http_server.server import ConnectionLimits, HttpConnection, Server, open_listening_socket
 
 DEADLINE = 30
 WHOLE = b"GET /whole HTTP/1.1\r\nHost: a\r\n\r\n"
@@ -22,9 +22,10 @@ type Address = tuple[str, int]
 
 
 class App:
-    """Application that replies with the length of the request's body."""
+    """Application that replies with the length of the request's body, padded with spaces."""
 
     def __init__(self) -> None:
+        self.padding = b""
         self.free = asyncio.Event()
         self.free.set()
         self.called = asyncio.Event()
@@ -44,7 +45,7 @@ class App:
             size += len(message["body"])
         self.headers = scope["headers"]
         await self.free.wait()
-        text = str(size).encode()
+        text = str(size).encode() + self.padding
         headers = [(b"content-length", str(len(text)).encode())]
         await send({"type": "http.response.start", "status": 200, "headers": headers})
         await send({"type": "http.response.body", "body": text})
@@ -61,14 +62,19 @@ def limits() -> ConnectionLimits:
 
 
 @pytest.fixture
-async def address(app: App, limits: ConnectionLimits) -> AsyncIterator[Address]:
-    listener = open_listening_socket("127.0.0.1", 0)
+async def server(app: App, limits: ConnectionLimits) -> AsyncIterator[Server]:
     server = Server(app, 1, limits)
-    serving = asyncio.create_task(server.serve([listener]))
+    serving = asyncio.create_task(server.serve([open_listening_socket("127.0.0.1", 0)]))
     await server.listening.wait()
-    yield listener.getsockname()
+    yield server
     server.should_exit = True
     await serving
+
+
+@pytest.fixture
+def address(server: Server) -> Address:
+    address: Address = server.servers[0].sockets[0].getsockname()
+    return address
 
 
 async def send_in_parts(address: Address, *parts: bytes, pause: float = 0) -> bytes:
@@ -210,6 +216,66 @@ async def test_an_idle_connection_is_closed_for_a_new_one(address: Address, begu
     assert not silent[2][0].at_eof()
     for _, writer in silent:
         writer.close()
+
+
+async def send_without_reading(address: Address, data: bytes) -> socket.socket:
+    """Open a connection with a small receive buffer, and send data; return the socket, from which nothing is read."""
+    connection = socket.socket()
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 65536)
+    connection.setblocking(False)
+    await asyncio.get_running_loop().sock_connect(connection, address)
+    await asyncio.get_running_loop().sock_sendall(connection, data)
+    return connection
+
+
+def list_unread_connections(server: Server) -> list[HttpConnection]:
+    open_connections: list[HttpConnection] = list(server.config.idle_order)  # type: ignore[attr-defined]  # a LimitedConfig
+    return [each for each in open_connections if each.transport.get_write_buffer_size()]
+
+
+@pytest.mark.parametrize("sent", [WHOLE, LAST, WHOLE * 8, WHOLE + b"GET /a", HALF_BODY.replace(b"5", b"3") + HALF_BODY])
+async def test_a_connection_is_closed_if_its_client_does_not_read(app: App, server: Server, sent: bytes) -> None:
+    """If a client reads nothing of a reply for the time limit, its connection is closed."""
+    app.padding = b" " * 2_000_000
+    address = server.servers[0].sockets[0].getsockname()
+    with await send_without_reading(address, sent):
+        async with asyncio.timeout(DEADLINE):
+            await app.called.wait()
+            while server.server_state.connections:  # noqa: ASYNC110  a set has no event
+                await asyncio.sleep(0.01)
+
+
+@pytest.mark.parametrize("limits", [ConnectionLimits(connections=3, seconds=1.0)])
+async def test_a_client_that_reads_slowly_gets_the_whole_reply(app: App, address: Address) -> None:
+    """A client that reads slowly gets the complete reply, even if this takes longer than the time limit."""
+    app.padding = b" " * 2_000_000
+    loop, size = asyncio.get_running_loop(), 0
+    with await send_without_reading(address, LAST) as connection:
+        async with asyncio.timeout(DEADLINE):
+            for _ in range(10):
+                size += len(await loop.sock_recv(connection, 1_000_000))
+                await asyncio.sleep(0.25)
+            while part := await loop.sock_recv(connection, 1_000_000):
+                size += len(part)
+    assert size > len(app.padding)
+
+
+@pytest.mark.parametrize("limits", [ConnectionLimits(connections=3, seconds=DEADLINE)])
+@pytest.mark.parametrize("sent", [WHOLE, LAST, WHOLE * 8])
+async def test_connections_of_clients_that_do_not_read_are_closed_for_new_ones(
+    app: App, server: Server, address: Address, sent: bytes
+) -> None:
+    """If the limit of connections is reached, a new one replaces one whose client has not read its reply."""
+    app.padding = b" " * 2_000_000
+    async with AsyncExitStack() as stack:
+        for number in range(1, 7):
+            stack.enter_context(await send_without_reading(address, sent))
+            async with asyncio.timeout(DEADLINE):
+                while len(list_unread_connections(server)) != min(number, 3):  # noqa: ASYNC110  a list has no event
+                    await asyncio.sleep(0.01)
+        app.padding = b""
+        assert (await send_in_parts(address, LAST)).startswith(b"HTTP/1.1 200")
+        assert len(server.config.idle_order) <= 3  # type: ignore[attr-defined]  # a LimitedConfig
 
 
 async def test_websockets_leave_connections_to_requests() -> None:

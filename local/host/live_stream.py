@@ -41,6 +41,7 @@ from shared.timestamps import now
 _TABLE_GROUP, _LIVE_GROUP = "adx", "live"
 _POLL_SECONDS = 0.02
 _WAIT_SECONDS = 30.0
+_KEY_BYTES = 32
 _LOGGER = get_logger("local.live_replay")
 HUB = "live"
 ROUTE = "/oi-api/live-stream"
@@ -155,10 +156,17 @@ def _read_committed_offsets(reader: HubReader, group: str) -> dict[str, int]:
 
 
 def load_or_create_access_key(path: Path) -> str:
-    """Read the emulator's access key from a file that only its owner can read; create the file if it is missing."""
+    """Read the emulator's access key from a file that only its owner can read; create the file if it is missing.
+
+    Raises:
+        OSError: the file cannot be read or created, or has less than 64 characters, so that the key could be guessed.
+    """
     if not path.exists():
-        durable_files.write_temporary_file(path, os.urandom(32).hex().encode(), 0o600).replace(path)
-    return path.read_text()
+        durable_files.write_temporary_file(path, os.urandom(_KEY_BYTES).hex().encode(), 0o600).replace(path)
+    key = path.read_text()
+    if len(key) < 2 * _KEY_BYTES:
+        raise OSError(f"the access key in {path} must have {2 * _KEY_BYTES} characters; restore or delete the file")
+    return key
 
 
 class DirectSender:

@@ -58,7 +58,11 @@ class FileLinks:
         self._key = b""
 
     def sign_link(self, link: FileLink) -> str:
-        """Sign a link and return its URL."""
+        """Sign a link and return its URL.
+
+        Raises:
+            OSError: the key file cannot be used.
+        """
         values = {_EXPIRY: str(int(link.expires_at.timestamp()))}
         if link.permission is LinkPermission.READ:
             values[_FILE] = link.file_name
@@ -74,6 +78,9 @@ class FileLinks:
             container: name of the container: the first path segment below ``/files/``, percent-decoded.
             name: name of the blob: the rest of the path, percent-decoded.
             query: percent-decoded query parameters of the URL.
+
+        Raises:
+            OSError: the key file cannot be used.
         """
         expiry, signature = query.get(_EXPIRY, ""), query.get(_SIGNATURE, "")
         try:

@@ -166,11 +166,18 @@ class FileNoteSigner:
 
 
 def load_or_create_secret(path: Path, runtime: Runtime = SYSTEM_RUNTIME) -> bytes:
-    """Return the secret that a file contains; if the file does not exist, create it with random bytes."""
+    """Return the secret that a file contains; if the file does not exist, create it with random bytes.
+
+    Raises:
+        OSError: the file cannot be read or created, or has less than 32 bytes, so that the secret could be guessed.
+    """
     if not path.exists():
         draft = durable_files.write_temporary_file(path, runtime.random_bytes(_SECRET_BYTES), 0o600)
         durable_files.move_temporary_file_if_target_missing(path, draft, path.parent)
-    return path.read_bytes()
+    secret = path.read_bytes()
+    if len(secret) < _SECRET_BYTES:
+        raise OSError(f"the secret in {path} must have at least {_SECRET_BYTES} bytes; restore or delete the file")
+    return secret
 
 
 def load_private_key(path: Path) -> ec.EllipticCurvePrivateKey:

@@ -68,3 +68,14 @@ def test_the_key_of_file_links_survives_a_restart(tmp_path: Path) -> None:
     url = FileLinks("http://a", tmp_path / "key").sign_link(LINK)
     assert FileLinks("http://b", tmp_path / "key").verify_signed_link(*split_url(url)) == LINK
     assert FileLinks("http://a", tmp_path / "other").verify_signed_link(*split_url(url)) is None
+
+
+def test_no_link_is_valid_with_an_empty_key_file(links: FileLinks, tmp_path: Path) -> None:
+    """If the key file is empty, no link is signed or accepted, because anyone could compute its signature."""
+    query = split_url(links.sign_link(LINK))
+    (tmp_path / "key").write_bytes(b"")
+    restarted = FileLinks("http://127.0.0.1:7071/", tmp_path / "key")
+    with pytest.raises(OSError, match="at least 32 bytes"):
+        restarted.sign_link(LINK)
+    with pytest.raises(OSError, match="at least 32 bytes"):
+        restarted.verify_signed_link(*query)

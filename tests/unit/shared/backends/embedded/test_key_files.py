@@ -36,6 +36,18 @@ async def test_an_unreadable_secret_is_reported(tmp_path: Path) -> None:
     assert (caught.value.kind, caught.value.code) == (Kind.UNAVAILABLE, "CODE")
 
 
+@pytest.mark.parametrize("size", [0, 31])
+async def test_an_incomplete_secret_is_rejected(tmp_path: Path, size: int) -> None:
+    """A file with less than the 32 bytes of a secret is rejected and not replaced, because it could be restored."""
+    path = tmp_path / "secret"
+    path.write_bytes(b"x" * size)
+    with pytest.raises(OSError, match="at least 32 bytes"):
+        load_or_create_secret(path)
+    with pytest.raises(WorkspaceError, match="restore the file"):
+        await FileSecret(path, "CODE")()
+    assert path.read_bytes() == b"x" * size
+
+
 async def test_two_signers_use_one_key(tmp_path: Path) -> None:
     """Two signers in one folder use the same key, whose file is created by the first signer."""
     first, second = (FileSigningKey(tmp_path / "key.pem") for _ in range(2))

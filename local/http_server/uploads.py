@@ -7,6 +7,7 @@ and then joins (Put Block List, which it can repeat, too). Get Block List return
 import asyncio
 import base64
 import binascii
+import contextlib
 import errno
 import os
 import re
@@ -373,8 +374,10 @@ def _remove_abandoned_blocks(folder: Path) -> None:
     """Delete the blocks of uploads that did not change for 48 hours; their links have expired."""
     before = now().timestamp() - _ABANDONED_SECONDS
     for blocks in folder.glob("*"):
-        if blocks.stat().st_mtime < before:
-            shutil.rmtree(blocks, ignore_errors=True)
+        # Another request, or the end of an import, may delete the folder at the same time.
+        with contextlib.suppress(FileNotFoundError):
+            if blocks.stat().st_mtime < before:
+                shutil.rmtree(blocks, ignore_errors=True)
 
 
 def _build_too_large_error(limit: int) -> WorkspaceError:

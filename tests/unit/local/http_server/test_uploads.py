@@ -53,6 +53,17 @@ def build_block_url(url: str, name: bytes) -> str:
     return str(httpx.URL(url).copy_merge_params({"comp": "block", "blockid": base64.b64encode(name).decode()}))
 
 
+async def test_a_block_is_stored_while_other_blocks_are_deleted(
+    anonymous_client: httpx.AsyncClient, url: str, tmp_path: Path
+) -> None:
+    """A block is stored, even if the folder of another upload's blocks disappears meanwhile."""
+    folder = tmp_path / "blobs" / "downloads" / ".blocks"
+    folder.mkdir(parents=True)
+    # The link is listed like a folder that is deleted before its age is read.
+    (folder / "deleted").symlink_to(tmp_path / "missing")
+    assert (await anonymous_client.put(build_block_url(url, b"1"), content=b"x")).status_code == 201
+
+
 async def test_an_incomplete_upload_stores_no_file(blob_store: FolderBlobStore, url: str, tmp_path: Path) -> None:
     """If an upload is incomplete, neither a file nor a temporary file is stored."""
     target = httpx.URL(url)

@@ -3,6 +3,7 @@
 import contextlib
 import hashlib
 import itertools
+import math
 import os
 import shutil
 from collections.abc import AsyncIterator, Callable, Collection, Iterator
@@ -23,7 +24,7 @@ _BLOCKS = ".blocks"
 """Folder of uploaded blocks that are not joined to a blob yet."""
 _PAGE_SIZE = 1000
 _DRAFT_SECONDS = 3600
-"""Age at which an unfinished file is regarded as abandoned."""
+"""Age at which an unfinished file is regarded as abandoned, and seconds between two deletions of such files."""
 _MAX_SEGMENT_BYTES = 255
 _PLACE_REPEATS = 10
 
@@ -41,7 +42,7 @@ class FolderBlobStore:
         self._runtime = runtime
         self._folder = folder
         self._links = links
-        self._swept = False
+        self._next_sweep = -math.inf
 
     async def create_if_missing(self, name: str, content: bytes) -> bool:
         path = build_blob_path(self._folder, name)
@@ -133,9 +134,9 @@ class FolderBlobStore:
         durable_files.fsync_folders(path, self._folder)
 
     def _create_draft_path(self, name: str) -> Path:
-        """Return a path for a new unfinished file; the first call on a store deletes abandoned files."""
-        if not self._swept:
-            self._swept = True
+        """Return a path for a new unfinished file; delete abandoned files, at most once per hour."""
+        if self._runtime.monotonic() >= self._next_sweep:
+            self._next_sweep = self._runtime.monotonic() + _DRAFT_SECONDS
             _delete_abandoned_drafts(self._folder / DRAFTS, self._runtime.now())
         # The name is shortened, because file systems limit the length, and drafts have a random suffix.
         return self._folder / DRAFTS / name[-64:].lstrip(".")

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from shared.backends.embedded.blobs import DRAFTS, FolderBlobStore, build_blob_path
 from shared.backends.embedded.file_links import FileLink, FileLinks
 from shared.errors import WorkspaceError
+from shared.runtime import Runtime
 
 BASE = "http://127.0.0.1:7071"
 LATER = datetime(2026, 1, 5, 8, tzinfo=UTC)
@@ -77,6 +78,22 @@ async def test_old_unfinished_files_are_deleted(tmp_path: Path) -> None:
         os.utime(drafts / name, (time.time() - age,) * 2)
     await FolderBlobStore(tmp_path / "cold", FileLinks("", tmp_path / "key")).create_if_missing("b", b"x")
     assert [draft.name for draft in drafts.iterdir()] == ["young"]
+
+
+async def test_unfinished_files_are_deleted_again_after_an_hour(tmp_path: Path) -> None:
+    """A store deletes old unfinished files each hour, because a file was too recent at the start of the process."""
+    clock = [0.0]
+    store = FolderBlobStore(
+        tmp_path / "cold", FileLinks("", tmp_path / "key"), runtime=Runtime(monotonic=lambda: clock[0])
+    )
+    draft = tmp_path / "cold" / DRAFTS / "old"
+    await store.create_if_missing("a", b"x")
+    draft.write_bytes(b"half")
+    os.utime(draft, (time.time() - 7200,) * 2)
+    for name, seconds, exists in (("b", 3599.0, True), ("c", 3600.0, False)):
+        clock[0] = seconds
+        await store.create_if_missing(name, b"x")
+        assert draft.exists() == exists
 
 
 async def test_empty_folders_are_deleted_with_their_last_blob(tmp_path: Path) -> None:

@@ -35,7 +35,9 @@ _LOCK_WAIT_SECONDS = 6.0
 _POLL_SECONDS = 0.1
 _WRITABLE_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
 _LOGGER = get_logger("local.kusto_child")
-_START_SECONDS = 60.0
+START_SECONDS = 60.0
+"""Maximum seconds until the query engine is ready after its start."""
+
 _FIRST_DELAY, _LONGEST_DELAY = 0.5, 15.0
 _HEALTHY_SECONDS = 60.0
 """Time after which a process counts as healthy, so that its next restart is not delayed by the crashes before it."""
@@ -173,14 +175,16 @@ class KustoProcess:
         """Start the process, wait until it accepts queries, and return its address.
 
         Raises:
-            StartError: the process ends, or is not ready within a minute.
+            StartError: the process ends, or is not ready within a minute and is killed.
+            OSError: the process cannot be created, for instance because memory is full.
         """
         process = self._process = await self._start_process()
         try:
-            async with asyncio.timeout(_START_SECONDS):
+            async with asyncio.timeout(START_SECONDS):
                 address = await _read_address(process)
         except TimeoutError:
-            raise StartError(f"the query engine (Kusto emulator) is not ready after {_START_SECONDS:.0f} s") from None
+            await _kill_process_group(process)
+            raise StartError(f"the query engine (Kusto emulator) is not ready after {START_SECONDS:.0f} s") from None
         self._port = int(address.rpartition(":")[2])
         return address
 
@@ -197,8 +201,10 @@ class KustoProcess:
             if await stopping.wait_for(delay):
                 return
             delay = min(delay * 2, _LONGEST_DELAY)
-            with contextlib.suppress(StartError):
+            try:
                 await self.start()
+            except (StartError, OSError) as error:
+                _LOGGER.error("the query engine (Kusto emulator) was not restarted: %s", error)  # noqa: TRY400  expected
 
     def notify_of_new_events(self) -> None:
         """Notify the process of new events in the event hub; without this, it finds them up to a second later."""
@@ -223,8 +229,7 @@ class KustoProcess:
                 await process.wait()
         except TimeoutError:
             _LOGGER.warning("the query engine (Kusto emulator) did not stop in time; it is killed")
-            os.killpg(process.pid, signal.SIGKILL)
-            await process.wait()
+            await _kill_process_group(process)
 
     async def _start_process(self) -> Process:
         hub = self._data_dir / "hub.sqlite"
@@ -256,6 +261,13 @@ class KustoProcess:
         async for line in self._process.stdout:
             print(line.decode(errors="replace"), end="", file=sys.stderr)
         await self._process.wait()
+
+
+async def _kill_process_group(process: Process) -> None:
+    """Kill a process and its children, and wait for its end."""
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    await process.wait()
 
 
 async def _read_address(process: Process) -> str:

@@ -14,6 +14,7 @@ import httpx
 import pytest
 
 from local.errors import StartError
+from local.host import processes
 from local.host.processes import KustoProcess, find_running_host, record_running_host
 from local.host.shutdown import ShutdownSignal
 
@@ -106,8 +107,10 @@ def test_a_killed_host_is_not_found(start_host: Any, http: httpx.Client) -> None
 
 
 STAND_IN = """
-import os, socket, sys
+import os, socket, sys, time
 arguments = dict(zip(sys.argv[1::2], sys.argv[2::2]))
+while os.path.exists(arguments["--data"] + ".hang"):
+    time.sleep(0.01)
 listener = socket.create_server(("127.0.0.1", int(arguments["--port"])))
 with open(arguments["--data"] + ".pids", "a") as file:
     file.write(f"{os.getpid()}\\n")
@@ -148,6 +151,51 @@ async def test_a_killed_child_process_is_started_again_on_its_port(tmp_path: Pat
             await asyncio.sleep(0.01)
         _, writer = await asyncio.open_connection(host, int(port))
     writer.close()
+    stopping.set()
+    await kusto_process.stop(5)
+    await supervision
+
+
+async def test_a_child_process_that_cannot_be_created_is_started_later(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """If the operating system cannot create the child process again, the host continues and tries again."""
+    program = tmp_path / "program"
+    program.symlink_to(sys.executable)
+    kusto = KustoProcess(tmp_path, (str(program), "-c", STAND_IN), retention_days=366)
+    await kusto.start()
+    stopping = ShutdownSignal()
+    supervision = asyncio.create_task(kusto.supervise(stopping))
+    program.unlink()
+    os.kill(read_pids(tmp_path)[0], signal.SIGKILL)
+    async with asyncio.timeout(DEADLINE):
+        while "was not restarted" not in caplog.text:  # noqa: ASYNC110  a log line sets no event
+            await asyncio.sleep(0.01)
+        program.symlink_to(sys.executable)
+        while len(read_pids(tmp_path)) < 2:  # noqa: ASYNC110  another process's file sets no event
+            await asyncio.sleep(0.01)
+    stopping.set()
+    await kusto.stop(5)
+    await supervision
+
+
+async def test_a_child_process_that_hangs_at_its_restart_is_replaced(
+    tmp_path: Path, kusto_process: KustoProcess, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """If a restarted child process is not ready in time, it is killed, and another one is started."""
+    await kusto_process.start()
+    stopping = ShutdownSignal()
+    supervision = asyncio.create_task(kusto_process.supervise(stopping))
+    (tmp_path / "kusto.hang").touch()
+    monkeypatch.setattr(processes, "START_SECONDS", 0.5)
+    os.kill(read_pids(tmp_path)[0], signal.SIGKILL)
+    async with asyncio.timeout(DEADLINE):
+        while "was not restarted" not in caplog.text:  # noqa: ASYNC110  a log line sets no event
+            await asyncio.sleep(0.01)
+        monkeypatch.setattr(processes, "START_SECONDS", 60.0)
+        (tmp_path / "kusto.hang").unlink()
+        while len(read_pids(tmp_path)) < 2:  # noqa: ASYNC110  another process's file sets no event
+            await asyncio.sleep(0.01)
     stopping.set()
     await kusto_process.stop(5)
     await supervision

@@ -110,7 +110,7 @@ def _build_options_and_set_environment(parsed: argparse.Namespace, *, with_sign_
     environment["DATA_DIR"] = str(options.data_dir)
     environment["WORKSPACE_FILE"] = str(options.workspace_file or "")
     # Binding expressions are resolved from the environment only.
-    environment.setdefault("BACKGROUND_SCHEDULE", Settings().background_schedule)
+    environment["BACKGROUND_SCHEDULE"] = settings.background_schedule
     return options
 
 

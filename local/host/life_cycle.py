@@ -180,9 +180,9 @@ class Host:
     async def _start_components(self, listener: socket.socket, stack: AsyncExitStack) -> None:
         # The port is known now; the app, which is imported next, uses it in links.
         public_url = os.environ.get("PUBLIC_URL") or build_server_url(_to_connect_address(self._options.host), listener)
-        url = os.environ.setdefault("FILES_URL", public_url)
-        os.environ.setdefault("WEBHOOK_ALLOWED_NETWORKS", _LOOPBACK_NETWORKS)
-        os.environ.setdefault("OWN_PORTS", str(listener.getsockname()[1]))
+        url = _get_or_set_setting("FILES_URL", public_url)
+        _get_or_set_setting("WEBHOOK_ALLOWED_NETWORKS", _LOOPBACK_NETWORKS)
+        _get_or_set_setting("OWN_PORTS", str(listener.getsockname()[1]))
         await self._start_kusto(stack)
         serves_live_stream = self._configure_web_pubsub(listener)
         host_json = read_host_json(self._options.app)
@@ -354,6 +354,12 @@ class Host:
         if late:
             _LOGGER.warning("%d parts of the host did not stop in time and are cancelled", len(late))
             await asyncio.wait(late, timeout=_CANCEL_SECONDS)
+
+
+def _get_or_set_setting(name: str, default: str) -> str:
+    """Return the value of a setting in the environment; first set the default if it is absent or empty."""
+    value = os.environ[name] = os.environ.get(name) or default
+    return value
 
 
 def _to_connect_address(host: str) -> str:

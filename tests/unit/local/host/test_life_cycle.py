@@ -96,6 +96,21 @@ def test_the_app_has_settings_of_environment_and_file(start_host: Any, http: htt
     }
 
 
+SETTINGS = ("FILES_URL", "WEBHOOK_ALLOWED_NETWORKS", "OWN_PORTS", "BACKGROUND_SCHEDULE")
+SHOW_SETTINGS = f"""
+@app.route(route="settings")
+async def settings(req: func.HttpRequest) -> func.HttpResponse:
+    return func.HttpResponse(json.dumps([os.environ[name] for name in {SETTINGS}]))
+"""
+
+
+def test_an_empty_setting_gets_the_default_of_the_host(start_host: Any, http: httpx.Client) -> None:
+    """An empty setting counts as absent, so the host sets its default."""
+    host = start_host(SHOW_SETTINGS, **dict.fromkeys(SETTINGS, ""))
+    port = host.url.rpartition(":")[2]
+    assert http.get(f"{host.url}/settings").json() == [host.url, "127.0.0.0/8,::1/128", port, "*/1 * * * * *"]
+
+
 def test_standard_output_contains_only_the_ready_line(start_host: Any) -> None:
     """The host prints only its ready line on standard output."""
     host = start_host("print('imported')\n" + APP)

@@ -25,7 +25,7 @@ from local.host import worker
 from local.host.event_hubs import PartitionLoop
 from local.host.hub_access import HubAccess
 from local.host.live_stream import HubProgress, LiveStreamGateway, ReplayPrelude, load_or_create_access_key
-from local.host.processes import KustoProcess, lock_data_dir, record_running_host
+from local.host.processes import KustoProcess, find_running_host, lock_data_dir, record_running_host
 from local.host.shutdown import ShutdownSignal
 from local.host.timers import Timer, TimerStatusFile, delete_expired_data_hourly
 from local.host.triggers import (
@@ -120,6 +120,7 @@ class Host:
         self._stopping = ShutdownSignal()
         self._closing = ShutdownSignal()
         self._has_console = False
+        self._runs_engine = False
         self._failed = False
         self._end = math.inf
         self._tasks: set[asyncio.Task[None]] = set()
@@ -195,7 +196,7 @@ class Host:
         if self._options.workspace_file is not None:
             checks = await _seed_workspace_and_build_query_checks(self._options.workspace_file)
         timers = self._start_timers(triggers)
-        hub = self._start_event_hubs(triggers, host_json, stack)
+        progress = self._start_event_hubs(triggers, host_json, stack)
         admin = Admin(triggers.functions, {name: timer.run_now for name, timer in timers.items()})
         if durable:
             self._start_trigger_task(durable.run())
@@ -207,8 +208,9 @@ class Host:
             triggers.routes, admin, files, durable.webhooks if durable else None, sign_in, get_load_shedder()
         )
         if serves_live_stream:
-            await _release_stream_reservations()
-            live = LiveStreamGateway(app, os.environ[_LIVE_KEY], ReplayPrelude(HubProgress(hub, self._stopping)))
+            if find_running_host(data_dir) is None:
+                await _release_stream_reservations()
+            live = LiveStreamGateway(app, os.environ[_LIVE_KEY], ReplayPrelude(progress))
             stack.push_async_callback(live.close)
             _install_direct_message_sender(live)
             app = live
@@ -254,6 +256,7 @@ class Host:
         child = KustoProcess(self._options.data_dir, retention_days=self._options.telemetry_retention_days)
         stack.push_async_callback(lambda: child.stop(self._compute_kusto_stop_seconds()))
         os.environ["KUSTO_URI"] = await child.start()
+        self._runs_engine = True
         stack.callback(_subscribe_kusto_to_hub(self._options.data_dir / _HUB_FILE, child))
         # The workspace command in another process reads the address of the engine from this file.
         (self._options.data_dir / EMBEDDED_ENGINE_URL_FILE).write_text(os.environ["KUSTO_URI"], encoding="utf-8")
@@ -277,7 +280,7 @@ class Host:
             self._start_trigger_task(timer.run())
         return timers
 
-    def _start_event_hubs(self, triggers: Triggers, host_json: HostJson, stack: AsyncExitStack) -> HubAccess:
+    def _start_event_hubs(self, triggers: Triggers, host_json: HostJson, stack: AsyncExitStack) -> HubProgress:
         hub = HubAccess(self._options.data_dir / _HUB_FILE, timedelta(hours=self._options.hub_retention_hours))
         stack.push_async_callback(hub.close)
         for setting in triggers.event_hubs:
@@ -285,9 +288,14 @@ class Host:
                 loop = PartitionLoop(setting, str(partition), hub, host_json.max_event_batch_size, self._stopping)
                 self._start_trigger_task(loop.run())
         self._start_task(hub.watch_file(self._stopping))
-        groups = triggers.collect_consumer_groups()
-        self._start_task(delete_expired_data_hourly("hub events", lambda: hub.trim_events(groups), self._stopping))
-        return hub
+        progress = HubProgress(hub, self._stopping, runs_engine=self._runs_engine)
+
+        async def delete_read_events() -> int:
+            is_filled = await progress.is_query_table_filled()
+            return await hub.trim_events(triggers.collect_consumer_groups(is_query_table_filled=is_filled))
+
+        self._start_task(delete_expired_data_hourly("hub events", delete_read_events, self._stopping))
+        return progress
 
     async def _start_http_server(self, app: Application, listener: socket.socket, *, web_sockets: bool) -> None:
         server = Server(app, int(_DRAIN_SECONDS), web_sockets=web_sockets)

@@ -22,6 +22,7 @@ from emulators.web_pubsub.settings import HubSettings, Prelude, ServiceSettings
 from emulators.web_pubsub.upstream import AsgiUpstream
 from local.host.hub_access import HubAccess
 from local.host.shutdown import ShutdownSignal
+from local.host.triggers import TABLE_GROUP
 from local.http_server.application import Message, Receive, Send
 from local.http_server.error_replies import read_or_create_request_id
 from local.http_server.request_head import check_host
@@ -38,7 +39,7 @@ from shared.observability.metrics import add_to_level_metric
 from shared.telemetry.models import IMPULSES_HUB
 from shared.timestamps import now
 
-_TABLE_GROUP, _LIVE_GROUP = "adx", "live"
+_LIVE_GROUP = "live"
 _POLL_SECONDS = 0.02
 _WAIT_SECONDS = 30.0
 _KEY_BYTES = 32
@@ -113,15 +114,36 @@ class _ClientStream:
 
 
 class HubProgress:
-    """Implementation of IngestionProgress: compares the consumer groups' offsets with the newest events of the hub."""
+    """Implementation of IngestionProgress: compares the consumer groups' offsets with the newest events of the hub.
 
-    def __init__(self, hub: HubAccess, stopping: ShutdownSignal) -> None:
+    Args:
+        hub: access to the hub.
+        stopping: signal that the host stops.
+        runs_engine: whether this host runs the query engine, which reads the hub.
+    """
+
+    def __init__(self, hub: HubAccess, stopping: ShutdownSignal, *, runs_engine: bool) -> None:
         self._hub = hub
         self._stopping = stopping
+        self._runs_engine = runs_engine
+
+    async def is_query_table_filled(self) -> bool:
+        """Return whether a query engine reads the hub: that of this host, or another one that has read it before.
+
+        Raises:
+            sqlite3.Error: the file of the hub cannot be read.
+        """
+        if self._runs_engine:
+            return True
+        return await self._hub.run_with_reader(lambda reader: reader.has_offset(IMPULSES_HUB, TABLE_GROUP))
 
     async def wait_for_query_table(self) -> None:
-        """Wait, at most 30 seconds, until the table that queries read contains all current events of the hub."""
-        await self._wait_until_group_has_read_events(_TABLE_GROUP)
+        """Wait, at most 30 seconds, until the table that queries read contains all current events of the hub.
+
+        Return immediately if the query engine does not read the hub.
+        """
+        if await self.is_query_table_filled():
+            await self._wait_until_group_has_read_events(TABLE_GROUP)
 
     async def wait_for_live_stream(self) -> None:
         """Wait, at most 30 seconds, until the live stream has read all current events of the hub."""

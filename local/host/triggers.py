@@ -30,13 +30,11 @@ _DEFAULT_PREFIX = "api"
 _DEFAULT_BATCH = 100
 type LocalDurableExtension = DurableExtension[LoadedFunction]
 _LOGGER = get_logger("local.triggers")
-_REQUIRED_READERS = {IMPULSES_HUB: frozenset({"adx", "archive"})}
-"""Consumer groups that must read an event even if no enabled function does.
+TABLE_GROUP = "adx"
+"""Consumer group of the Kusto emulator, which fills the telemetry table with the impulses of the hub."""
 
-The Kusto emulator fills the telemetry table. The archive must get each message, also after its function was disabled.
-"""
-
-_COLLECT_SECONDS = {(IMPULSES_HUB, "archive"): 1.0}
+_ARCHIVE_GROUP = "archive"
+_COLLECT_SECONDS = {(IMPULSES_HUB, _ARCHIVE_GROUP): 1.0}
 """Seconds to wait after a partial batch, by consumer group; the archive waits, because it writes a file per batch."""
 
 
@@ -165,9 +163,15 @@ class Triggers:
     timers: tuple[TimerSetting, ...]
     event_hubs: tuple[EventHubSetting, ...]
 
-    def collect_consumer_groups(self) -> dict[str, frozenset[str]]:
-        """Return, for each event hub, the consumer groups that must read an event before it may be deleted."""
-        groups: dict[str, frozenset[str]] = dict(_REQUIRED_READERS)
+    def collect_consumer_groups(self, *, is_query_table_filled: bool) -> dict[str, frozenset[str]]:
+        """Return, for each event hub, the consumer groups that must read an event before it may be deleted.
+
+        Args:
+            is_query_table_filled: whether a query engine reads the impulses.
+        """
+        # The archive must contain each message, also after its function was disabled.
+        readers = {_ARCHIVE_GROUP, TABLE_GROUP} if is_query_table_filled else {_ARCHIVE_GROUP}
+        groups: dict[str, frozenset[str]] = {IMPULSES_HUB: frozenset(readers)}
         for setting in self.event_hubs:
             groups[setting.hub] = groups.get(setting.hub, frozenset()) | {setting.group}
         return groups

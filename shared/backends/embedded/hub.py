@@ -236,6 +236,11 @@ class HubReader:
         ).fetchone()
         return int(row[0]) if row else 0
 
+    def has_offset(self, hub: str, group: str) -> bool:
+        """Return whether a consumer group has read events of any partition."""
+        sql = "SELECT 1 FROM offsets WHERE hub = ? AND consumer_group = ? LIMIT 1"
+        return self._connection.execute(sql, (hub, group)).fetchone() is not None
+
     def store_offset(self, hub: str, group: str, partition: str, sequence_number: int) -> None:
         """Store the offset of a consumer group; do nothing if a higher offset is already stored."""
         self._connection.execute(

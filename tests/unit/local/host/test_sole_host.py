@@ -1,6 +1,12 @@
 """Tests of the lock that allows one host with a query engine per data directory."""
 
+from pathlib import Path
 from typing import Any
+
+from shared.backends.embedded import quotas
+from shared.backends.embedded.quotas import SqliteQuotaStore
+from shared.backends.embedded.sqlite import SqliteDatabase
+from shared.fair_use.ports import Purpose
 
 APP = """
 @app.route(route="x")
@@ -34,3 +40,20 @@ def test_hosts_with_an_external_query_engine_share_a_folder(start_host: Any) -> 
     """Hosts with an external query engine (KUSTO_URI) can share a data directory."""
     first, second = start_host(APP), start_host(APP)
     assert (first.terminate(), second.terminate()) == (0, 0)
+
+
+async def test_a_further_host_does_not_release_the_live_streams_of_a_running_host(
+    start_host: Any, tmp_path: Path
+) -> None:
+    """A host releases the quota of live streams at its start, unless another host of its folder runs."""
+    first = start_host(APP)
+    database = SqliteDatabase(tmp_path / "data" / "rate-limits.sqlite", quotas.SCHEMA)
+    store = SqliteQuotaStore(database)
+    await store.reserve("ann", Purpose.STREAMS, "1", at=0.0, limit=1)
+    second = start_host(APP)
+    assert len(await store.list_reservations("ann", Purpose.STREAMS)) == 1
+    assert (first.terminate(), second.terminate()) == (0, 0)
+    third = start_host(APP)
+    assert await store.list_reservations("ann", Purpose.STREAMS) == []
+    assert third.terminate() == 0
+    await database.close()

@@ -99,14 +99,14 @@ class NewKeyBody(BaseModel):
         None,
         min_length=1,
         max_length=1000,
-        description="Lookups of the connections to which the key is bound. A bound key can only write their telemetry. "
-        f"`connections` and `devices` together have at most {MAX_BYTES:,} bytes as JSON.",
+        description="Lookups of the connections to which the key is bound. A bound key can only write their telemetry.",
     )
     devices: Annotated[list[Name], AfterValidator(validate_distinct_values)] | None = Field(
         None,
         min_length=1,
         max_length=100,
-        description="Patterns of the device ids of a bound key, such as `rig-*`. Default: all devices.",
+        description="Patterns of the device ids of a bound key, such as `rig-*`; default: all. "
+        f"With `connections` at most {MAX_BYTES:,} bytes.",
     )
 
     @field_validator("connections", "devices", mode="before")

@@ -595,11 +595,11 @@ class NewKeyBody(TypedDict):
     expiresInDays: NotRequired[int | None]
     connections: NotRequired[list[Connection] | None]
     """
-    Lookups of the connections to which the key is bound. A bound key can only write their telemetry. `connections` and `devices` together have at most 10,000 bytes as JSON.
+    Lookups of the connections to which the key is bound. A bound key can only write their telemetry.
     """
     devices: NotRequired[list[Device] | None]
     """
-    Patterns of the device ids of a bound key, such as `rig-*`. Default: all devices.
+    Patterns of the device ids of a bound key, such as `rig-*`; default: all. With `connections` at most 10,000 bytes.
     """
 
 

@@ -10,6 +10,7 @@ from shared.http.messages import Reply, build_json_reply
 from shared.http.operation_docs import DocumentedReply, OperationDocs
 from shared.http.operations import MIB, Call, Group, RawBody
 from shared.http.unknown_names import UnknownNames
+from shared.telemetry.message_parser import MAX_MESSAGES
 from shared.text_formats.strict_json import find_invalid_element, parse_body
 from shared.wiring import services
 
@@ -91,7 +92,7 @@ async def accept_telemetry(call: Call[Any, RawBody]) -> Reply:
     try:
         body = await parse_body(text, services().runtime, keeps_long_integers=True)
     except ValueError as error:
-        index = await services().runtime.run_in_thread_if_large(len(text), find_invalid_element, text)
+        index = await services().runtime.run_in_thread_if_large(len(text), find_invalid_element, text, MAX_MESSAGES)
         field = "body" if index is None else f"[{index}]"
         raise build_invalid_field_error(field, _describe_json_error(error), code="BODY_NOT_JSON") from None
     return build_json_reply(

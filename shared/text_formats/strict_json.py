@@ -110,11 +110,16 @@ def _parse_with_standard_library(body: bytes, parse_int: Callable[[str], Any]) -
     return value
 
 
-def find_invalid_element(body: bytes) -> int | None:
+def find_invalid_element(body: bytes, max_elements: int) -> int | None:
     """Return the index of the first element of a JSON array that breaks a rule of :func:`parse_json`.
 
     Return None if the text is not JSON, is not an array, or has too many arrays and objects. The caller then needs no
     index, because the error has a position or concerns the whole text.
+
+    Args:
+        body: text of the array.
+        max_elements: number of elements that are checked, because the check of each element takes long. If all of them
+            are valid, the result is None.
     """
     try:
         text = body.decode("utf-8")
@@ -123,7 +128,7 @@ def find_invalid_element(body: bytes) -> int | None:
         return None
     at = _skip_white_space(text, 0)
     index = 0
-    while text[at : at + 1] == ("," if index else "["):
+    while index < max_elements and text[at : at + 1] == ("," if index else "["):
         start = _skip_white_space(text, at + 1)
         try:
             _, end = _LENIENT.raw_decode(text, start)

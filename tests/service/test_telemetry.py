@@ -70,6 +70,7 @@ def test_messages_with_the_same_id_are_stored_once(service: Service) -> None:
         (b'{"a":1,"a":2}', 400, "BODY_NOT_JSON", ["body"]),
         (b'{"a":NaN}', 400, "BODY_NOT_JSON", ["body"]),
         (b'[{},{"a":1,"a":2}]', 400, "BODY_NOT_JSON", ["[1]"]),
+        (b"[" + b"{}," * 500 + b"1e400]", 400, "BODY_NOT_JSON", ["body"]),
         (
             b'[{"timestamp":"9999-01-01T00:00:00Z"},{"timestamp":5}]',
             400,

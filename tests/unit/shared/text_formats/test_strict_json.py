@@ -130,7 +130,7 @@ def test_a_text_with_many_arrays_has_the_same_errors(end: bytes) -> None:
 )
 def test_the_invalid_element_of_an_array_is_found(element: bytes) -> None:
     """If an error has no position, the array element that causes it is found."""
-    assert strict_json.find_invalid_element(b' [ {"a":[]} ,\n2, ' + element + b" ,3]") == 2
+    assert strict_json.find_invalid_element(b' [ {"a":[]} ,\n2, ' + element + b" ,3]", 3) == 2
 
 
 @pytest.mark.parametrize(
@@ -138,7 +138,13 @@ def test_the_invalid_element_of_an_array_is_found(element: bytes) -> None:
 )
 def test_errors_outside_of_elements_name_no_element(body: bytes) -> None:
     """For a syntax error, or an error about the whole text, no array element is named."""
-    assert strict_json.find_invalid_element(body) is None
+    assert strict_json.find_invalid_element(body, 10) is None
+
+
+def test_only_the_elements_that_a_caller_accepts_are_checked() -> None:
+    """Elements after the greatest number that the caller accepts are not checked, because each check takes long."""
+    assert strict_json.find_invalid_element(b"[1,1,1e400]", 3) == 2
+    assert strict_json.find_invalid_element(b"[1,1,1,1e400]", 3) is None
 
 
 @pytest.mark.parametrize(

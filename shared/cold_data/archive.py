@@ -17,13 +17,13 @@ import asyncio
 from collections import defaultdict
 from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from shared.cold_data import long_texts
 from shared.cold_data.engine import ROW_ORDER, build_parquet_source, build_rows_query, open_engine, quote_text
-from shared.cold_data.inventory import ArchiveHour, load_hour, read_summary
+from shared.cold_data.inventory import ArchiveHour, download_blobs, find_summary, load_hour
 from shared.cold_data.names import (
     HOUR,
     ROOT,
@@ -65,7 +65,6 @@ CONCURRENT_WRITES = 4
 """Maximum number of blobs of a batch that are stored concurrently."""
 
 _MICROSECONDS_OF_AN_HOUR = 3_600_000_000
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _LOGGER = get_logger("cold_data.archive")
 
 
@@ -115,11 +114,9 @@ class Archive:
     async def _store_blob(self, blob: _NewBlob) -> None:
         if await self._store.create_if_missing(blob.folder + blob.name, blob.content):
             return
-        try:
-            stored = await read_summary(self._store, Blob(blob.folder + blob.name, len(blob.content), _EPOCH))
-        except FileNotFoundError:
-            return  # already merged into another blob and removed: its rows are stored there
-        if _is_same_batch(stored, blob.summary):
+        stored = await find_summary(self._store, blob.folder + blob.name)
+        # A blob that no longer exists was merged into another blob, which has its rows.
+        if stored is None or _is_same_batch(stored, blob.summary):
             return
         # The hub was reset and reuses sequence numbers: the name belongs to other events.
         name = blob.folder + build_batch_name_after_hub_reset(blob.name, blob.summary.first_enqueued)
@@ -163,7 +160,6 @@ def _is_same_batch(one: BlobSummary, other: BlobSummary) -> bool:
     return (one.rows, one.first_enqueued, one.last_enqueued) == (other.rows, other.first_enqueued, other.last_enqueued)
 
 
-_CONCURRENT_FETCHES = 8
 _COMPACTION_LOGGER = get_logger("cold_data.compaction")
 
 
@@ -241,11 +237,7 @@ class Compaction:
     async def _merge_hour(self, hour: ArchiveHour, folder: Path) -> None:
         files = [folder / f"{number}.parquet" for number in range(len(hour.live))]
         await self._runtime.run_in_thread(require_scratch_space, folder, 2 * hour.size)
-        for first in range(0, len(files), _CONCURRENT_FETCHES):
-            pairs = zip(
-                hour.live[first : first + _CONCURRENT_FETCHES], files[first : first + _CONCURRENT_FETCHES], strict=True
-            )
-            await asyncio.gather(*(self._store.download_to_file(blob.blob.name, file) for blob, file in pairs))
+        await download_blobs(self._store, hour, files)
         target = folder / "merged.parquet"
         await self._runtime.run_in_thread(_merge_files, hour, files, target)
         await self._store.upload(hour.folder + build_merged_name([blob.name for blob in hour.live]), target)

@@ -1,10 +1,12 @@
 """Inventory of the telemetry archive: the blobs that contain the rows of each connection and hour."""
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from pathlib import Path
 
+from shared.cold_data.concurrent_calls import call_for_each
 from shared.cold_data.names import (
     folder_from_name,
     hour_from_name,
@@ -12,12 +14,14 @@ from shared.cold_data.names import (
     iterate_blob_prefixes,
     sequence_range_from_name,
 )
-from shared.cold_data.ports import Blob, BlobStore
+from shared.cold_data.ports import Blob, BlobReplacedError, BlobStore
 from shared.cold_data.tables import BlobSummary, parse_summary_from_blob_end, read_footer_size
 from shared.errors import Kind, WorkspaceError
 
 FOOTER_BYTES = 64 * 1024
-CONCURRENT_READS = 8
+CONCURRENT_READS = 16
+"""Maximum number of footers that one listing reads at a time, of all its hours together."""
+_CONCURRENT_DOWNLOADS = 8
 _MAX_ATTEMPTS = 5
 
 
@@ -83,8 +87,17 @@ class ArchiveHour:
         return len(self.live) > 1 and not _is_each_row_in_one_blob(each.name for each in self.live)
 
 
-async def list_hours(store: BlobStore, connection: str, start: datetime, end: datetime) -> list[ArchiveHour]:
+async def list_hours(
+    store: BlobStore, connection: str, start: datetime, end: datetime, wanted: Container[datetime] | None = None
+) -> list[ArchiveHour]:
     """Return the hours of a connection that start in a time range and have archive blobs.
+
+    Args:
+        store: container of the archive's blobs.
+        connection: lookup (id in URLs) of the connection.
+        start: start of the time range, inclusive.
+        end: end of the time range, exclusive.
+        wanted: starts of the hours to return; None for all hours of the range.
 
     Raises:
         WorkspaceError: UNAVAILABLE ``BLOB_STORE_UNAVAILABLE``.
@@ -93,9 +106,14 @@ async def list_hours(store: BlobStore, connection: str, start: datetime, end: da
     for prefix in iterate_blob_prefixes(connection, start, end):
         async for blob in store.list(prefix):
             hour = hour_from_name(blob.name)
-            if hour is not None and start <= hour < end:
+            if hour is not None and start <= hour < end and (wanted is None or hour in wanted):
                 folders.setdefault(folder_from_name(blob.name), []).append(blob)
-    return [await _load_hour_with_retry(store, folder, blobs) for folder, blobs in folders.items()]
+    reads = asyncio.Semaphore(CONCURRENT_READS)
+
+    async def load_listed_hour(listed: tuple[str, Sequence[Blob]]) -> ArchiveHour:
+        return await _load_hour_with_retry(store, *listed, reads)
+
+    return await call_for_each(load_listed_hour, folders.items(), CONCURRENT_READS)
 
 
 async def load_hour(store: BlobStore, folder: str) -> ArchiveHour:
@@ -104,15 +122,18 @@ async def load_hour(store: BlobStore, folder: str) -> ArchiveHour:
     Raises:
         WorkspaceError: UNAVAILABLE ``BLOB_STORE_UNAVAILABLE``.
     """
-    return await _load_hour_with_retry(store, folder, [blob async for blob in store.list(folder)])
+    blobs = [blob async for blob in store.list(folder)]
+    return await _load_hour_with_retry(store, folder, blobs, asyncio.Semaphore(CONCURRENT_READS))
 
 
-async def _load_hour_with_retry(store: BlobStore, folder: str, blobs: Sequence[Blob]) -> ArchiveHour:
-    """Read the summaries of an hour's blobs; list the blobs again if one of them was deleted meanwhile."""
+async def _load_hour_with_retry(
+    store: BlobStore, folder: str, blobs: Sequence[Blob], reads: asyncio.Semaphore
+) -> ArchiveHour:
+    """Read the summaries of an hour's blobs; list the blobs again if one of them was deleted or replaced meanwhile."""
     for _ in range(_MAX_ATTEMPTS):
         try:
-            return await _load_blobs_of_hour(store, folder, blobs)
-        except FileNotFoundError:
+            return await _load_blobs_of_hour(store, folder, blobs, reads)
+        except (FileNotFoundError, BlobReplacedError):
             blobs = [blob async for blob in store.list(folder)]
     raise WorkspaceError(
         Kind.UNAVAILABLE,
@@ -121,14 +142,14 @@ async def _load_hour_with_retry(store: BlobStore, folder: str, blobs: Sequence[B
     )
 
 
-async def _load_blobs_of_hour(store: BlobStore, folder: str, blobs: Iterable[Blob]) -> ArchiveHour:
-    semaphore = asyncio.Semaphore(CONCURRENT_READS)
-
+async def _load_blobs_of_hour(
+    store: BlobStore, folder: str, blobs: Sequence[Blob], reads: asyncio.Semaphore
+) -> ArchiveHour:
     async def load_blob_summary(blob: Blob) -> ArchiveBlob:
-        async with semaphore:
+        async with reads:
             return ArchiveBlob(blob.name.removeprefix(folder), blob, await read_summary(store, blob))
 
-    archive_blobs = await asyncio.gather(*map(load_blob_summary, blobs))
+    archive_blobs = await call_for_each(load_blob_summary, blobs, min(len(blobs), CONCURRENT_READS))
     replaced = {source for each in archive_blobs for source in each.summary.sources}
     hour = hour_from_name(folder)
     assert hour is not None, folder  # noqa: S101  the folder name contains an hour
@@ -142,15 +163,44 @@ async def _load_blobs_of_hour(store: BlobStore, folder: str, blobs: Iterable[Blo
 
 
 async def read_summary(store: BlobStore, blob: Blob) -> BlobSummary:
-    """Read the summary in the footer of an archive blob.
+    """Read the summary in the footer of a listed archive blob.
 
     Raises:
         FileNotFoundError: the blob does not exist.
+        BlobReplacedError: the blob was replaced after the listing.
     """
-    end = await store.read_end(blob.name, FOOTER_BYTES)
+    end = await _read_end(store, blob, FOOTER_BYTES)
     if read_footer_size(end) > len(end):
-        end = await store.read_end(blob.name, read_footer_size(end))
+        end = await _read_end(store, blob, read_footer_size(end))
     return parse_summary_from_blob_end(end, blob.size)
+
+
+async def find_summary(store: BlobStore, name: str) -> BlobSummary | None:
+    """Read the summary in the footer of an archive blob; return None if the blob does not exist."""
+    try:
+        async for blob in store.list(name):
+            return await read_summary(store, blob)
+    except FileNotFoundError:
+        pass
+    return None
+
+
+async def _read_end(store: BlobStore, blob: Blob, size: int) -> bytes:
+    return await store.read_range(blob.name, max(0, blob.size - size), size, blob.etag or None)
+
+
+async def download_blobs(store: BlobStore, hour: ArchiveHour, files: Sequence[Path]) -> None:
+    """Download the live blobs of an hour to one file each.
+
+    Raises:
+        FileNotFoundError: a blob does not exist any more.
+    """
+
+    async def download_blob(target: tuple[ArchiveBlob, Path]) -> None:
+        blob, file = target
+        await store.download_to_file(blob.blob.name, file)
+
+    await call_for_each(download_blob, zip(hour.live, files, strict=True), _CONCURRENT_DOWNLOADS)
 
 
 def _is_each_row_in_one_blob(names: Iterable[str]) -> bool:

@@ -48,11 +48,6 @@ class ObservedBlobs:
         with self._open_span("read"):
             return await self._store.read(name)
 
-    async def read_end(self, name: str, size: int) -> bytes:
-        """Read the end of a blob, with a trace span."""
-        with self._open_span("read"):
-            return await self._store.read_end(name, size)
-
     async def read_range(self, name: str, start: int, size: int, etag: str | None = None) -> bytes:
         """Read a range of a blob, with a trace span."""
         with self._open_span("read"):

@@ -57,14 +57,6 @@ class BlobStore(Protocol):
         """
         ...
 
-    async def read_end(self, name: str, size: int) -> bytes:
-        """Return the last ``size`` bytes of a blob, or the whole blob if it is shorter.
-
-        Raises:
-            FileNotFoundError: the blob does not exist.
-        """
-        ...
-
     async def read_range(self, name: str, start: int, size: int, etag: str | None = None) -> bytes:
         """Return ``size`` bytes of a blob from a position on; fewer bytes, or none, if the blob ends before.
 

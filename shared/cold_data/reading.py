@@ -7,7 +7,6 @@ listed again. A row in several blobs is returned once; partition, sequence numbe
 A message that was sent again within a day is a duplicate and is returned once. The query table follows the same rule.
 """
 
-import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Generator, Sequence
 from dataclasses import dataclass
@@ -28,7 +27,7 @@ from shared.cold_data.engine import (
     open_engine,
     quote_text,
 )
-from shared.cold_data.inventory import ArchiveHour, list_hours, load_hour
+from shared.cold_data.inventory import ArchiveHour, download_blobs, list_hours, load_hour
 from shared.cold_data.names import HOUR, floor_to_hour
 from shared.cold_data.ports import BlobStore
 from shared.cold_data.scratch import require_scratch_space, translate_resource_errors
@@ -55,7 +54,6 @@ _MAX_ATTEMPTS = 5
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _EARLIEST = datetime(1, 1, 1, tzinfo=UTC)
 _LATEST = datetime(9999, 12, 31, 23, tzinfo=UTC) + timedelta(minutes=59)
-_CONCURRENT_FETCHES = 8
 _NAMES = {"timestamp": "timestamp", "device_id": "deviceId", "message_id": "messageId"}
 _SHORT_COLUMNS = ("timestamp", "device_id", "message_id", "partition", "sequence", "enqueued_at")
 
@@ -284,13 +282,7 @@ class _RangeReader:
             await self._runtime.run_in_thread(require_scratch_space, folder, hour.size)
             files = tuple(folder / f"{number}.parquet" for number in range(len(hour.live)))
             try:
-                for first in range(0, len(files), _CONCURRENT_FETCHES):
-                    pairs = zip(
-                        hour.live[first : first + _CONCURRENT_FETCHES],
-                        files[first : first + _CONCURRENT_FETCHES],
-                        strict=True,
-                    )
-                    await asyncio.gather(*(self._store.download_to_file(blob.blob.name, file) for blob, file in pairs))
+                await download_blobs(self._store, hour, files)
             except FileNotFoundError:
                 hour = await load_hour(self._store, hour.folder)
             else:

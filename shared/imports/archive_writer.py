@@ -14,9 +14,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from shared.cold_data.concurrent_calls import call_for_each
 from shared.cold_data.engine import build_parquet_source, open_engine, quote_text
 from shared.cold_data.inventory import ArchiveHour, list_hours, load_hour
-from shared.cold_data.names import SequenceRange, build_batch_name, build_hour_folder, floor_to_hour
+from shared.cold_data.names import SequenceRange, build_batch_name, build_hour_folder
 from shared.cold_data.ports import BlobStore
 from shared.cold_data.scratch import require_scratch_space
 from shared.cold_data.tables import (
@@ -35,7 +36,7 @@ from shared.timestamps import to_microseconds
 if TYPE_CHECKING:
     import duckdb
 
-_CONCURRENT: Final = 8
+_CONCURRENT: Final = 16
 _MAX_BUILT_HOURS: Final = 16
 """Maximum number of hours of a step whose blobs are built in advance, because these blobs are all in memory."""
 _HOUR: Final = timedelta(hours=1)
@@ -103,12 +104,10 @@ class HistoryArchive:
         """
         if not messages.num_rows:
             return messages
-        limits = pc.min_max(messages.column("timestamp")).as_py()
-        hours = await list_hours(
-            self._store, source.connection, floor_to_hour(limits["min"]), floor_to_hour(limits["max"]) + _HOUR
-        )
+        wanted = await self._runtime.run_in_thread(_compute_hours, messages)
+        hours = await list_hours(self._store, source.connection, min(wanted), max(wanted) + _HOUR, wanted)
         async with self._runtime.open_scratch_folder(self._scratch, "import-") as folder:
-            files = await self._download_hours(_select_hours_of_messages(hours, messages), folder)
+            files = await self._download_hours(hours, folder)
             return await self._runtime.run_in_thread(
                 _remove_duplicates, messages, files, folder, source.partition, first_row
             )
@@ -159,15 +158,12 @@ class HistoryArchive:
     async def _download_hours(self, hours: Sequence[ArchiveHour], folder: Path) -> list[Path]:
         """Download the archive blobs of the given hours to a local folder; return the files."""
         await self._runtime.run_in_thread(require_scratch_space, folder, sum(hour.size for hour in hours))
-        limit = asyncio.Semaphore(_CONCURRENT)
 
-        async def download_with_concurrency_limit(number: int, hour: ArchiveHour) -> list[Path]:
-            async with limit:
-                return await self._download_hour(hour, folder / str(number))
+        async def download_numbered_hour(numbered: tuple[int, ArchiveHour]) -> list[Path]:
+            number, hour = numbered
+            return await self._download_hour(hour, folder / str(number))
 
-        found = await asyncio.gather(
-            *(download_with_concurrency_limit(number, hour) for number, hour in enumerate(hours))
-        )
+        found = await call_for_each(download_numbered_hour, enumerate(hours), _CONCURRENT)
         return [file for files in found for file in files]
 
     async def _download_hour(self, hour: ArchiveHour, folder: Path) -> list[Path]:
@@ -187,10 +183,9 @@ class HistoryArchive:
         raise WorkspaceError(Kind.UNAVAILABLE, "BLOB_STORE_UNAVAILABLE", detail)
 
 
-def _select_hours_of_messages(hours: Sequence[ArchiveHour], messages: pa.Table) -> list[ArchiveHour]:
-    """Select the archive hours that contain the time of at least one of the imported messages."""
-    wanted = set(_compute_hour_numbers(messages).unique().to_pylist())
-    return [each for each in hours if to_microseconds(each.hour) // _HOUR_MICROSECONDS in wanted]
+def _compute_hours(messages: pa.Table) -> set[datetime]:
+    """Return the starts of the hours that contain the time of at least one of the imported messages."""
+    return {_EPOCH + number * _HOUR for number in _compute_hour_numbers(messages).unique().to_pylist()}
 
 
 def _compute_hour_numbers(messages: pa.Table) -> pa.ChunkedArray:

@@ -56,10 +56,6 @@ class FolderBlobStore:
         path = build_blob_path(self._folder, name)
         return await self._run_in_thread(path.read_bytes)
 
-    async def read_end(self, name: str, size: int) -> bytes:
-        path = build_blob_path(self._folder, name)
-        return await self._run_in_thread(lambda: _read_end(path, size))
-
     async def read_range(self, name: str, start: int, size: int, etag: str | None = None) -> bytes:
         path = build_blob_path(self._folder, name)
         return await self._run_in_thread(lambda: _read_range(path, start, size, etag))
@@ -254,9 +250,3 @@ def _read_range(path: Path, start: int, size: int, etag: str | None) -> bytes:
             raise BlobReplacedError
         file.seek(start)
         return file.read(size)
-
-
-def _read_end(path: Path, size: int) -> bytes:
-    with path.open("rb") as file:
-        file.seek(max(0, file.seek(0, os.SEEK_END) - size))
-        return file.read()

@@ -8,6 +8,7 @@ import pytest
 
 from shared.backends.embedded.blobs import FolderBlobStore
 from shared.backends.embedded.file_links import FileLinks
+from shared.errors import Kind, WorkspaceError
 from shared.imports.archive_writer import (
     HistoryArchive,
     ImportSource,
@@ -104,3 +105,30 @@ async def test_an_id_that_repeats_within_a_step_is_found_beside_other_stored_mes
     ids = step.schema.get_field_index("message_id")
     step = step.set_column(ids, "message_id", pa.array(["x", "y", "x"]))
     assert (await archive.select_new_messages(source, 3, step)).column("number").to_pylist() == [3, 4]
+
+
+async def test_a_failed_download_stops_the_others_before_the_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """If one hour cannot be downloaded, the search ends without files, and no download continues after the error."""
+    store = FolderBlobStore(tmp_path / "cold", FileLinks("http://127.0.0.1", tmp_path / "key"))
+    archive = HistoryArchive(store, tmp_path / "scratch")
+    messages = build_messages(*((number, HOUR + timedelta(hours=number)) for number in range(60)))
+    await archive.store_messages(ImportSource("a1", "pump", [], NEXT_HOUR), messages)
+    download, started, ended = store.download_to_file, 0, 0
+
+    async def fail_second_download(name: str, target: Path) -> None:
+        nonlocal started, ended
+        started += 1
+        try:
+            if started == 2:
+                raise WorkspaceError(Kind.UNAVAILABLE, "BLOB_STORE_UNAVAILABLE", "down")
+            await download(name, target)
+        finally:
+            ended += 1
+
+    monkeypatch.setattr(store, "download_to_file", fail_second_download)
+    with pytest.raises(WorkspaceError, match="down"):
+        await archive.select_new_messages(ImportSource("b2", "pump", [], NEXT_HOUR), 0, messages)
+    assert started == ended < 60
+    assert list((tmp_path / "scratch").iterdir()) == []

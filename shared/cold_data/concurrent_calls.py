@@ -1,0 +1,37 @@
+"""Concurrent calls of one operation for many items, none of which outlives an error."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable
+
+
+async def call_for_each[T, R](operation: Callable[[T], Awaitable[R]], items: Iterable[T], limit: int) -> list[R]:
+    """Call an operation for each item; return the results in the order of the items.
+
+    If a call raises an error, no further call starts, and the error is raised after all running calls have ended. The
+    caller can then delete what the calls used, for example the folder of their files.
+
+    Args:
+        operation: function to call with each item.
+        items: the items; each is taken only when its call starts.
+        limit: maximum number of calls at a time.
+    """
+    waiting = enumerate(items)
+    results: dict[int, R] = {}
+    has_failed = False
+
+    async def call_for_waiting_items() -> None:
+        nonlocal has_failed
+        for number, item in waiting:
+            try:
+                results[number] = await operation(item)
+            except BaseException:
+                has_failed = True
+                raise
+            if has_failed:
+                return
+
+    # A task for each item would block the event loop if there are very many items.
+    for error in await asyncio.gather(*(call_for_waiting_items() for _ in range(limit)), return_exceptions=True):
+        if error is not None:
+            raise error
+    return [results[number] for number in range(len(results))]

@@ -30,6 +30,11 @@ class VirtualTime:
         """Seconds since the start; the number is small, because a large float is not exact to the microsecond."""
         return (self.now - self._start).total_seconds()
 
+    @property
+    def has_sleepers(self) -> bool:
+        """True if code waits until a test advances the clocks."""
+        return bool(self._sleepers)
+
     def advance(self, seconds: float) -> None:
         """Advance both clocks, and wake code whose sleep has ended."""
         self.now += timedelta(seconds=seconds)

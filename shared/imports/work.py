@@ -10,12 +10,12 @@ that has ended.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
 from pathlib import Path
-from typing import Final
+from typing import Any, Final, NoReturn
 
 import pyarrow as pa
 
@@ -57,7 +57,7 @@ from shared.runtime import SYSTEM_RUNTIME, Runtime, run_in_pool
 RUN_SECONDS: Final = 60.0
 """Seconds after which a run of steps ends, to stay below the Functions host's time limit for activities."""
 LEASE: Final = timedelta(minutes=5)
-"""Time for which an import reserves its connection; each step renews the reservation.
+"""Time for which an import reserves its connection; the work of the import extends the reservation until it ends.
 
 If no attempt of the import runs any more, for example after a crash, other imports wait until this time has passed.
 """
@@ -182,9 +182,8 @@ class ImportRunner:
             return RunResult.WAITING
         if not self._lane.has_room(job.owner) or not await self._try_reserve_connection(job):
             return RunResult.WAITING
-        if job.is_unfinished and not await self._run_steps_or_fail(job):
+        if not await self._run_while_reserved(job, self._run_steps_or_complete_step(job)):
             return RunResult.WORKING
-        await self._complete_partly_stored_step(job)
         await remove_files_except_result(self._stores.blobs, self._stores.jobs, job_id)
         # Not sooner: before the import ends, another attempt of it can still store rows.
         await self._release_connection(job)
@@ -193,6 +192,13 @@ class ImportRunner:
     async def fail_job(self, job_id: str) -> None:
         """Mark an import job as failed after its last retry; the next ``run_steps`` completes a partly stored step."""
         await self._end_job(job_id, JobStatus.FAILED, FAILURE_MESSAGE)
+
+    async def _run_steps_or_complete_step(self, job: Job) -> bool:
+        """Run an import's steps; if the import has ended, complete its partly stored step and return True."""
+        if job.is_unfinished and not await self._run_steps_or_fail(job):
+            return False
+        await self._complete_partly_stored_step(job)
+        return True
 
     async def _run_steps_or_fail(self, job: Job) -> bool:
         """Run an import's steps; mark its job as failed after a permanent error; return whether the import ended."""
@@ -224,6 +230,38 @@ class ImportRunner:
 
     async def _release_connection(self, job: Job) -> None:
         await self._stores.leases.release_lease(_build_lease_name(job), job.id, self._runtime.now())
+
+    async def _run_while_reserved[T](self, job: Job, work: Coroutine[Any, Any, T]) -> T:
+        """Run work of an import, and extend the reservation of its connection meanwhile; return the work's result.
+
+        One step can take longer than the reservation, for example if its rows are in thousands of hours.
+
+        Raises:
+            WorkspaceError: UNAVAILABLE if the reservation has ended; the work was cancelled.
+        """
+        working = asyncio.create_task(work)
+        extending = asyncio.create_task(self._extend_reservation_until_lost(job))
+        try:
+            await asyncio.wait((working, extending), return_when=asyncio.FIRST_COMPLETED)
+            if not working.done():
+                await extending
+            return working.result()
+        finally:
+            for task in (working, extending):
+                task.cancel()
+            await asyncio.gather(working, extending, return_exceptions=True)
+
+    async def _extend_reservation_until_lost(self, job: Job) -> NoReturn:
+        """Extend the reservation of a job's connection again and again; raise UNAVAILABLE if it has ended."""
+        while True:
+            await self._runtime.sleep(LEASE.total_seconds() / 3)
+            try:
+                is_reserved = await self._try_extend_reservation(job)
+            except WorkspaceError as error:
+                _LOG.warning("a reservation could not be extended: %s", error, extra=logs.fields(job=job.id))
+                continue
+            if not is_reserved:
+                raise _build_reservation_lost_error()
 
     async def _run_steps_until_deadline(self, job: Job) -> bool:
         """Run steps of an import that has reserved its connection; return whether the import has ended."""
@@ -263,7 +301,7 @@ class ImportRunner:
         return not is_full and self._runtime.monotonic() <= deadline
 
     async def _reload_job(self, job: Job) -> Job:
-        """Return the stored job, and extend the reservation of its connection.
+        """Return the stored job.
 
         Raises:
             JobEndedError: the job has ended.
@@ -271,17 +309,15 @@ class ImportRunner:
         current = await self._stores.jobs.find_job(job.id)
         if current is None or not current.is_unfinished:
             raise JobEndedError
-        await self._extend_reservation(job)
         return current
 
     async def _extend_reservation(self, job: Job) -> None:
         """Extend the reservation of a job's connection; raise UNAVAILABLE if the reservation has ended."""
-        if not await self._stores.leases.extend_lease(_build_lease_name(job), job.id, self._runtime.now() + LEASE):
-            detail = (
-                "The import's reservation of its connection has ended, so another import may write to the connection; "
-                "retry later."
-            )
-            raise WorkspaceError(Kind.UNAVAILABLE, "DOWNLOADS_UNAVAILABLE", detail)
+        if not await self._try_extend_reservation(job):
+            raise _build_reservation_lost_error()
+
+    async def _try_extend_reservation(self, job: Job) -> bool:
+        return await self._stores.leases.extend_lease(_build_lease_name(job), job.id, self._runtime.now() + LEASE)
 
     async def _open_reader(self, job: Job) -> StepReader:
         request = get_import_request(job)
@@ -341,6 +377,8 @@ class ImportRunner:
         source = await self._build_import_source(job)
         name = build_step_blob_name(job.id, step_number)
         if accepted:
+            # The preparation of the step can have taken longer than the reservation if the process was suspended.
+            await self._extend_reservation(job)
             await self._begin_storing_step(job, source, step_number, step.messages)
             # The surfaces of the connection may have changed since the step was prepared.
             blobs = step.blobs if step.source == source else None
@@ -403,14 +441,14 @@ class ImportRunner:
             return
         step_number, source = current.partly_stored_step_number, await self._build_import_source(current)
         async with self._lane.occupy_slot(job.owner):
-            # The reservation may have ended while other imports had their turns.
-            await self._extend_reservation(job)
             stored = await self._load_file_for_query_table(current, step_number)
             # Another import or a device may have stored some of the rows in the meantime.
             messages = await self._select_new_messages(source, get_import_request(current).rows + 1, stored)
             if messages.num_rows:
                 if messages.num_rows < stored.num_rows:
                     await self._store_file_for_query_table(current, source, step_number, messages)
+                # The reservation may have ended while other imports had their turns, or during the search.
+                await self._extend_reservation(job)
                 await self._stores.archive.store_messages(source, messages)
                 await self._stores.table.ingest(
                     build_step_blob_name(job.id, step_number), _build_ingestion_tag(job, step_number)
@@ -473,6 +511,14 @@ class ImportRunner:
 
 def _build_lease_name(job: Job) -> str:
     return f"import-{job.connections[0]}"
+
+
+def _build_reservation_lost_error() -> WorkspaceError:
+    detail = (
+        "The import's reservation of its connection has ended, so another import may write to the connection; "
+        "retry later."
+    )
+    return WorkspaceError(Kind.UNAVAILABLE, "DOWNLOADS_UNAVAILABLE", detail)
 
 
 def _build_ingestion_tag(job: Job, step_number: int) -> str:

@@ -38,8 +38,10 @@ from shared.imports.csv_reader import CsvReader
 from shared.imports.step_rows import StepRows
 from shared.imports.uploads import find_upload
 from shared.imports.work import ImportRunner, ImportStores, RunResult
+from shared.runtime import SYSTEM_RUNTIME, Runtime
 from shared.telemetry.ports import CurrentCatalog
 from tests.unit.shared.telemetry.fakes import build_catalog, build_catalog_getter
+from tests.virtual_time import VirtualTime
 
 START = datetime(2026, 1, 5, 10, tzinfo=UTC)
 DAY = timedelta(days=1)
@@ -92,7 +94,7 @@ class FakeProgress:
 class Environment:
     """Import stores in one folder."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, runtime: Runtime = SYSTEM_RUNTIME) -> None:
         schema = jobs.SCHEMA + quotas.SCHEMA
         self.database = SqliteDatabase(folder / "jobs.sqlite", schema)
         links = FileLinks("http://127.0.0.1", folder / "key")
@@ -100,6 +102,7 @@ class Environment:
         self.jobs = SqliteJobStore(self.database)
         self.blobs = FolderBlobStore(folder / "downloads", links)
         self.cold = FolderBlobStore(folder / "cold", links)
+        self.archive = HistoryArchive(self.cold, folder / "scratch")
         self.table = FakeTable(self.blobs, folder)
         self.disk = FakeDisk()
         read_catalog = build_catalog_getter(
@@ -110,7 +113,7 @@ class Environment:
         stores = ImportStores(
             self.jobs,
             self.blobs,
-            HistoryArchive(self.cold, folder / "scratch"),
+            self.archive,
             self.table,
             self.leases,
             FakeProgress(),
@@ -118,13 +121,16 @@ class Environment:
             DiskGuard(self.disk),
         )
         self._stores = stores
-        self.work = ImportRunner(read_catalog, stores, quota)
+        self.work = ImportRunner(read_catalog, stores, quota, runtime=runtime)
+        self._runtime = runtime
         self._dependencies = read_catalog, quota
 
     def replace_archive(self, archive: HistoryArchive, read_catalog: CurrentCatalog | None = None) -> None:
         """Import into another archive, and optionally with another catalog."""
         catalog, quota = self._dependencies
-        self.work = ImportRunner(read_catalog or catalog, replace(self._stores, archive=archive), quota)
+        self.work = ImportRunner(
+            read_catalog or catalog, replace(self._stores, archive=archive), quota, runtime=self._runtime
+        )
 
     async def store_import(self, content: str, job_id: str = "a1") -> None:
         """Store an import with an uploaded file, ready to run."""
@@ -353,6 +359,98 @@ async def test_other_imports_wait_after_a_failed_attempt(import_environment: Env
     assert len(await import_environment.list_archived()) == 3
     for each in (other, slow):
         await each.database.close()
+
+
+async def test_other_imports_wait_during_a_step_that_takes_longer_than_a_reservation(tmp_path: Path) -> None:
+    """While the search or the storage of a step takes long, other imports of the connection wait."""
+    time = VirtualTime()
+    one, other, results = Environment(tmp_path, time.runtime), Environment(tmp_path, time.runtime), []
+
+    async def pass_time_and_run_other_import() -> None:
+        for _ in range(4):
+            time.advance(100)
+            while not time.has_sleepers:  # noqa: ASYNC110  the extension of the reservation has no event
+                await asyncio.sleep(0)
+        results.append(await other.work.run_steps("b2"))
+
+    class SlowArchive(HistoryArchive):
+        async def select_new_messages(self, source: ImportSource, first_row: int, messages: pa.Table) -> pa.Table:
+            await pass_time_and_run_other_import()
+            return await super().select_new_messages(source, first_row, messages)
+
+        async def store_messages(
+            self, source: ImportSource, messages: pa.Table, blobs: Sequence[UnstoredBlob] | None = None
+        ) -> None:
+            await pass_time_and_run_other_import()
+            await super().store_messages(source, messages, blobs)
+
+    one.replace_archive(SlowArchive(one.cold, tmp_path / "scratch"))
+    await one.store_import(build_file(3))
+    await one.store_import(build_file(3), "b2")
+    assert await one.run_import() == (JobStatus.COMPLETED, 3, 0, 0, None)
+    assert results == [RunResult.WAITING] * 2
+    assert await other.run_import("b2") == (JobStatus.COMPLETED, 0, 3, 0, None)
+    for each in (one, other):
+        await each.database.close()
+
+
+@pytest.mark.parametrize("is_noticed_during_search", [True, False])
+async def test_a_step_is_not_stored_after_the_reservation_has_ended(
+    tmp_path: Path, *, is_noticed_during_search: bool
+) -> None:
+    """If another import reserves the connection during the search of a step, the step is not stored but repeated."""
+    time = VirtualTime()
+    environment = Environment(tmp_path, time.runtime)
+
+    class LateArchive(HistoryArchive):
+        async def select_new_messages(self, source: ImportSource, first_row: int, messages: pa.Table) -> pa.Table:
+            found = await super().select_new_messages(source, first_row, messages)
+            await environment.leases.release_lease("import-pump", "a1", time.now)
+            await environment.leases.claim_job("import-pump", "other", time.now, time.now + DAY, time.now)
+            if is_noticed_during_search:
+                time.advance(100)
+                await asyncio.Event().wait()
+            return found
+
+    archive = environment.archive
+    environment.replace_archive(LateArchive(environment.cold, tmp_path / "scratch"))
+    await environment.store_import(build_file(3))
+    with pytest.raises(WorkspaceError, match="reservation of its connection has ended"):
+        await environment.work.run_steps("a1")
+    assert await environment.list_archived() == []
+    await environment.leases.release_lease("import-pump", "other", time.now)
+    environment.replace_archive(archive)
+    assert await environment.run_import() == (JobStatus.COMPLETED, 3, 0, 0, None)
+    await environment.database.close()
+
+
+async def test_a_reservation_is_extended_after_a_failed_extension(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """If the store of reservations does not respond once, the import continues and tries again."""
+    time = VirtualTime()
+    environment = Environment(tmp_path, time.runtime)
+    extend, attempts = environment.leases.extend_lease, list[str]()
+
+    async def fail_first_extension(name: str, holder: str, until: datetime) -> bool:
+        attempts.append(name)
+        if len(attempts) == 1:
+            raise WorkspaceError(Kind.UNAVAILABLE, "BACKGROUND_JOBS_UNAVAILABLE", "down")
+        return await extend(name, holder, until)
+
+    class SlowArchive(HistoryArchive):
+        async def select_new_messages(self, source: ImportSource, first_row: int, messages: pa.Table) -> pa.Table:
+            for count in (1, 2):
+                time.advance(100)
+                while len(attempts) < count or not time.has_sleepers:  # noqa: ASYNC110  as above
+                    await asyncio.sleep(0)
+            return await super().select_new_messages(source, first_row, messages)
+
+    monkeypatch.setattr(environment.leases, "extend_lease", fail_first_extension)
+    environment.replace_archive(SlowArchive(environment.cold, tmp_path / "scratch"))
+    await environment.store_import(build_file(3))
+    assert await environment.run_import() == (JobStatus.COMPLETED, 3, 0, 0, None)
+    await environment.database.close()
 
 
 async def test_other_imports_wait_between_two_runs_of_an_import(

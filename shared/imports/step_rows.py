@@ -3,6 +3,7 @@
 import csv
 import hashlib
 import io
+import shutil
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -150,8 +151,22 @@ def format_rejected_rows(rows: Iterable[RejectedRow]) -> bytes:
     return target.getvalue().encode("utf-8", "replace")
 
 
-def write_rejected_rows_file(parts: Sequence[bytes], path: Path) -> tuple[int, str]:
-    """Write the file of rejected rows from a header and CSV lines; return its size in bytes and its SHA-256 as hex."""
-    content = b"".join((_HEADER, *parts))
-    path.write_bytes(content)
-    return len(content), hashlib.sha256(content).hexdigest()
+def create_rejected_rows_file(path: Path) -> None:
+    """Create the file of rejected rows with its header line."""
+    path.write_bytes(_HEADER)
+
+
+def append_rejected_rows(part: Path, path: Path) -> None:
+    """Append a file with the CSV lines of a step to the file of rejected rows.
+
+    The lines are copied from file to file, because those of all steps can have more bytes than the memory.
+    """
+    with part.open("rb") as lines, path.open("ab") as file:
+        shutil.copyfileobj(lines, file)
+
+
+def measure_file(path: Path) -> tuple[int, str]:
+    """Return the size of a file in bytes and its SHA-256 as hexadecimal digits."""
+    with path.open("rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+        return file.tell(), digest

@@ -22,6 +22,7 @@ import pyarrow as pa
 from shared.background.ports import JobLeaseStore
 from shared.catalog.snapshot import Catalog
 from shared.cold_data.ports import BlobStore
+from shared.cold_data.scratch import require_scratch_space
 from shared.disk_space.guard import DiskGuard, DiskState
 from shared.downloads.expiry import (
     build_job_blob_prefix,
@@ -46,7 +47,15 @@ from shared.imports.ports import TelemetryTable
 from shared.imports.preview import build_mapper
 from shared.imports.row_mapping import FileRejectedError
 from shared.imports.service import get_import_request
-from shared.imports.step_rows import MAX_LISTED, RejectedRow, StepReader, format_rejected_rows, write_rejected_rows_file
+from shared.imports.step_rows import (
+    MAX_LISTED,
+    RejectedRow,
+    StepReader,
+    append_rejected_rows,
+    create_rejected_rows_file,
+    format_rejected_rows,
+    measure_file,
+)
 from shared.imports.uploaded_file import UploadedSource, open_reader
 from shared.imports.uploads import find_upload
 from shared.interpreter import release_unused_memory
@@ -479,11 +488,15 @@ class ImportRunner:
 
     async def _store_rejected_rows_file(self, job: Job) -> StoredFile:
         blobs = self._stores.blobs
-        parts = [blob.name async for blob in blobs.list(_build_rejected_rows_prefix(job))]
+        parts = [blob async for blob in blobs.list(_build_rejected_rows_prefix(job))]
         async with self._runtime.open_scratch_folder(self._stores.scratch, "import-") as folder:
-            path = folder / "rejected.csv"
-            contents = [await blobs.read(name) for name in parts]
-            size, digest = await self._runtime.run_in_thread(write_rejected_rows_file, contents, path)
+            await self._runtime.run_in_thread(require_scratch_space, folder, sum(part.size for part in parts))
+            part_path, path = folder / "part.csv", folder / "rejected.csv"
+            await self._runtime.run_in_thread(create_rejected_rows_file, path)
+            for part in parts:
+                await blobs.download_to_file(part.name, part_path)
+                await self._runtime.run_in_thread(append_rejected_rows, part_path, path)
+            size, digest = await self._runtime.run_in_thread(measure_file, path)
             # Another process may join the rows while this one deletes their parts; it must not replace this file.
             name = f"{build_job_blob_prefix(job.id)}rejected-{digest}.csv"
             await blobs.upload(name, path)

@@ -1,6 +1,8 @@
 """Tests of the steps of imports: repetition, waiting, and changed files."""
 
 import asyncio
+import csv
+import hashlib
 import io
 import threading
 from collections import Counter
@@ -242,6 +244,26 @@ async def test_a_step_on_two_processes_keeps_the_result_of_the_first(
     ]
     assert len(job.list_files()) == 1
     await other.database.close()
+
+
+async def test_the_rejected_rows_of_all_steps_are_in_one_file(
+    monkeypatch: pytest.MonkeyPatch, import_environment: Environment
+) -> None:
+    """The file of rejected rows has those of each step, in the order of the rows."""
+    monkeypatch.setattr(csv_reader, "BULK_STEP_BYTES", 1000)
+    lines = build_file(200).splitlines(keepends=True)
+    for number in (10, 100, 190):
+        lines[number] = f"no time,{number}\n"
+    await import_environment.store_import("".join(lines))
+    assert await import_environment.run_import() == (JobStatus.COMPLETED, 197, 0, 3, None)
+    job = await import_environment.jobs.find_job("a1")
+    assert job is not None
+    [(_, file)] = job.list_files()
+    content = await import_environment.blobs.read(file.blob)
+    assert (file.rows, file.size, file.sha256) == (3, len(content), hashlib.sha256(content).hexdigest())
+    header, *rows = csv.reader(content.decode().splitlines())
+    assert header == ["row", "reason", "record"]
+    assert [(row[0], row[2]) for row in rows] == [(str(number), f"no time,{number}") for number in (10, 100, 190)]
 
 
 async def test_overlapping_files_add_only_new_rows(import_environment: Environment) -> None:

@@ -1,6 +1,6 @@
 """Deletion of expired downloads and their files."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Final
@@ -17,6 +17,7 @@ DELETE_BATCH: Final = 200
 ORPHAN_AGE: Final = timedelta(hours=48)
 """Age at which files without a job are deleted; a job that wrote them can no longer be running."""
 
+_STEP_FOLDER: Final = "table/"
 _EXPIRED: Final = "The import expired before all rows were imported; create a new import."
 _LOG = logs.get_logger("downloads")
 
@@ -42,7 +43,7 @@ class DownloadExpiry:
         self._runtime = runtime
 
     async def run(self) -> None:
-        """Delete expired jobs, and files that are older than ``ORPHAN_AGE``.
+        """Delete expired jobs, and files that are older than ``ORPHAN_AGE`` and that no work needs.
 
         The files of a job are deleted before the job, so that the next run repeats a failed deletion.
 
@@ -61,10 +62,25 @@ class DownloadExpiry:
                 await _remove_upload(self._blobs, job)
                 await self._quota.release_job_and_bytes(job.owner, job_id)
             await self._jobs.delete(job_id)
-        await _remove_blobs(self._blobs, "", written_before=at - ORPHAN_AGE)
+        await self._remove_old_files(at - ORPHAN_AGE)
         await self._runtime.run_in_thread(remove_abandoned_scratch_folders, self._scratch, at - ORPHAN_AGE)
         if expired:
             _LOG.info("downloads expired", extra=logs.fields(jobs=len(expired)))
+
+    async def _remove_old_files(self, written_before: datetime) -> None:
+        """Delete the files that were written before a time, except those of partly stored import steps.
+
+        The work of an import needs such a file until the query table has its rows or the job is deleted.
+        """
+        old = [blob.name async for blob in self._blobs.list("") if blob.written_at < written_before]
+        await _delete_blobs(self._blobs, [name for name in old if not await self._is_file_of_partly_stored_step(name)])
+
+    async def _is_file_of_partly_stored_step(self, name: str) -> bool:
+        job_id, _, file = name.partition("/")
+        if not file.startswith(_STEP_FOLDER):
+            return False
+        job = await self._jobs.find_job(job_id)
+        return job is not None and name == _find_partly_stored_file(job)
 
     async def _fail_unfinished_import(self, job_id: str, job: Job | None) -> Job | None:
         """Mark an unfinished import as failed, so that it begins no further step.
@@ -88,7 +104,13 @@ def build_upload_name(job_id: str) -> str:
 
 def build_step_blob_name(job_id: str, step: int) -> str:
     """Build the name of the blob with the rows that one step of an import adds to archive and query table."""
-    return f"{build_job_blob_prefix(job_id)}table/{step:06d}.parquet"
+    return f"{build_job_blob_prefix(job_id)}{_STEP_FOLDER}{step:06d}.parquet"
+
+
+def _find_partly_stored_file(job: Job) -> str | None:
+    """Return the blob name of the file of a partly stored import step; None if the job has no such step."""
+    step = job.partly_stored_step_number
+    return None if step is None else build_step_blob_name(job.id, step)
 
 
 async def remove_job_files(blobs: BlobStore, job_id: str) -> None:
@@ -102,8 +124,7 @@ async def remove_files_of_ended_job(blobs: BlobStore, job: Job) -> None:
     The archive may contain only some of the step's rows, and the query table none of them. A later import would count
     the archived rows as duplicates. The work of the import therefore completes the step in both stores from the file.
     """
-    step = job.partly_stored_step_number
-    kept = None if step is None else build_step_blob_name(job.id, step)
+    kept = _find_partly_stored_file(job)
     await _remove_blobs(blobs, build_job_blob_prefix(job.id), is_kept=lambda name: name == kept)
     await _remove_upload(blobs, job)
 
@@ -126,13 +147,10 @@ async def _remove_upload(blobs: BlobStore, job: Job) -> None:
         await blobs.delete([build_upload_name(job.id)])
 
 
-async def _remove_blobs(
-    blobs: BlobStore,
-    prefix: str,
-    written_before: datetime | None = None,
-    is_kept: Callable[[str], bool] = lambda _: False,
-) -> None:
-    found = [blob async for blob in blobs.list(prefix) if not is_kept(blob.name)]
-    names = [blob.name for blob in found if written_before is None or blob.written_at < written_before]
+async def _remove_blobs(blobs: BlobStore, prefix: str, is_kept: Callable[[str], bool] = lambda _: False) -> None:
+    await _delete_blobs(blobs, [blob.name async for blob in blobs.list(prefix) if not is_kept(blob.name)])
+
+
+async def _delete_blobs(blobs: BlobStore, names: Sequence[str]) -> None:
     for first in range(0, len(names), DELETE_BATCH):
         await blobs.delete(names[first : first + DELETE_BATCH])

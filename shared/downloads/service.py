@@ -50,13 +50,15 @@ def is_pending_too_long(since: datetime, now: datetime) -> bool:
 
 
 def may_have_stopped(job: Job, since: datetime, now: datetime) -> bool:
-    """Return whether the work of an unfinished job, requested at ``since``, may not be running.
+    """Return whether the work of a job, requested at ``since``, may not be running although it is not complete.
 
-    A runner ignores the start of running work, so the job can safely be started again.
+    The work of an ended import is not complete as long as one of its steps is partly stored. A runner ignores the start
+    of running work, so the job can safely be started again.
     """
     if job.status is JobStatus.PENDING:
         return is_pending_too_long(since, now)
-    return job.status is JobStatus.RUNNING and abs(now - since) > RESTART_TIMEOUT
+    has_work = job.status is JobStatus.RUNNING or job.partly_stored_step_number is not None
+    return has_work and abs(now - since) > RESTART_TIMEOUT
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,7 +267,8 @@ class DownloadService:
 
         Raises:
             WorkspaceError: the same errors as :meth:`get`; CONFLICT ``DOWNLOAD_ENDED``, ``BUNDLE_ENDED`` or
-                ``IMPORT_ENDED``.
+                ``IMPORT_ENDED``; UNAVAILABLE ``DOWNLOADS_UNAVAILABLE`` if the work that completes a step of an import
+                cannot be started.
         """
         job = await self.get(caller, job_id, kind=kind)
         if job.status is JobStatus.CANCELLED:
@@ -278,15 +281,16 @@ class DownloadService:
 
     async def _clean_up_cancelled_job(self, job: Job, runner: JobRunner) -> None:
         """Stop the work of a cancelled job, delete its files, and stop counting it towards the quota."""
-        if job.partly_stored_step_number is not None:
-            # The work completes the step. Usually it is running, and then a runner ignores the second start.
-            with contextlib.suppress(WorkspaceError):
-                await runner.start(job.id)
-        elif job.import_request is None or job.import_request.started_at is not None:
+        is_step_open = job.partly_stored_step_number is not None
+        if not is_step_open and (job.import_request is None or job.import_request.started_at is not None):
             # An import waits for its file and its start; before that, no background work exists.
             await runner.stop(job.id)
         await remove_files_of_ended_job(self._blobs, job)
         await self._quota.release_job_and_bytes(job.owner, job.id)
+        if is_step_open:
+            # The work completes the step. Usually it is running, and then a runner ignores the second start. The error
+            # of a failed start is raised, so that the caller repeats the cancellation.
+            await runner.start(job.id)
 
     async def create_links(self, job: Job) -> Sequence[LinkedFile]:
         """Return the files of a completed job with new links; an empty list for other jobs."""

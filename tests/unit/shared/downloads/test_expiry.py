@@ -1,14 +1,21 @@
 """Tests of the deletion of expired jobs and their files."""
 
 from collections.abc import AsyncIterator
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
 from shared.cold_data.ports import Blob
-from shared.downloads.expiry import DELETE_BATCH, ORPHAN_AGE, DownloadExpiry, build_job_blob_prefix
-from shared.downloads.models import DownloadFormat, Job
+from shared.downloads.expiry import (
+    DELETE_BATCH,
+    ORPHAN_AGE,
+    DownloadExpiry,
+    build_job_blob_prefix,
+    build_step_blob_name,
+)
+from shared.downloads.import_request import ImportFormat, ImportMapping, ImportRequest
+from shared.downloads.models import DownloadFormat, Job, JobStatus
 from tests.virtual_time import START, VirtualTime
 
 
@@ -102,6 +109,29 @@ async def test_files_without_a_job_are_deleted_later(tmp_path: Path) -> None:
     stores.blobs["older/0"] = datetime(2020, 1, 1, tzinfo=UTC)
     await service.run()
     assert sorted(stores.blobs) == ["fresh/0", "lost/0", "new/0"]
+
+
+async def test_the_file_of_a_partly_stored_step_remains_with_its_job(tmp_path: Path) -> None:
+    """The file of an import's partly stored step is deleted with the import, however old it is, but not sooner."""
+    service, stores = build_service(tmp_path)
+    request = ImportRequest(
+        format=ImportFormat.CSV,
+        file_name="a.csv",
+        mapping=ImportMapping(timestamp="time"),
+        upload_expires_at=START,
+        started_at=START,
+        open_step=3,
+    )
+    job = stores.jobs["new"].model_copy(update={"import_request": request, "status": JobStatus.FAILED})
+    stores.jobs["new"] = job
+    old = START - ORPHAN_AGE - timedelta(seconds=1)
+    names = [build_step_blob_name("new", 3), build_step_blob_name("new", 2), build_step_blob_name("lost", 3)]
+    stores.blobs |= dict.fromkeys([*names, "new/tables/000003.parquet"], old)
+    await service.run()
+    assert sorted(stores.blobs) == ["new/0", names[0]]
+    stores.jobs["new"] = job.model_copy(update={"import_request": request.model_copy(update={"open_step": None})})
+    await service.run()
+    assert sorted(stores.blobs) == ["new/0"]
 
 
 async def test_files_are_deleted_in_groups(tmp_path: Path) -> None:

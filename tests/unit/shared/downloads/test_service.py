@@ -1,6 +1,6 @@
 """Tests of the download service that API requests use."""
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import pytest
 
@@ -326,19 +326,51 @@ def test_several_files_of_a_connection_are_numbered() -> None:
     assert list_file_names(job) == ["a-0001.csv", "a-0002.csv", "a-0003.csv", "b.csv"]
 
 
-@pytest.mark.parametrize("started", [False, True])
-async def test_only_a_started_import_has_work_to_stop(download_environment: Environment, *, started: bool) -> None:
-    """Cancelling an import that was not started stops no background work."""
+async def store_import(environment: Environment, *, started_at: datetime | None, open_step: int | None = None) -> Job:
+    """Store an import with the id ``i1``."""
     request = ImportRequest(
         format=ImportFormat.CSV,
         file_name="a.csv",
         mapping=ImportMapping(timestamp="time"),
         upload_expires_at=START,
-        started_at=START if started else None,
+        started_at=started_at,
+        open_step=open_step,
     )
-    job = await download_environment.store_job()
+    job = await environment.store_job()
     stored = job.model_copy(update={"id": "i1", "import_request": request})
-    await download_environment.jobs.create(stored)
+    await environment.jobs.create(stored)
+    return stored
+
+
+@pytest.mark.parametrize("started", [False, True])
+async def test_only_a_started_import_has_work_to_stop(download_environment: Environment, *, started: bool) -> None:
+    """Cancelling an import that was not started stops no background work."""
+    job = await store_import(download_environment, started_at=START if started else None)
     runner = JobRunner()
     await build_service(download_environment).cancel(build_caller(job.owner), "i1", runner, kind=JobKind.IMPORT)
     assert runner.stopped == (["i1"] if started else [])
+
+
+async def test_the_work_that_completes_a_step_of_a_cancelled_import_is_started(
+    download_environment: Environment,
+) -> None:
+    """If the start of the work that completes a partly stored step fails, a repeated cancellation starts the work."""
+    service = build_service(download_environment)
+    job = await store_import(download_environment, started_at=START, open_step=0)
+    runner = JobRunner(refuse=True)
+    with pytest.raises(WorkspaceError, match="no"):
+        await service.cancel(build_caller(job.owner), "i1", runner, kind=JobKind.IMPORT)
+    runner.refuse = False
+    with pytest.raises(WorkspaceError, match="cancelled"):
+        await service.cancel(build_caller(job.owner), "i1", runner, kind=JobKind.IMPORT)
+    assert (runner.started, runner.stopped) == (["i1"], [])
+
+
+async def test_the_work_of_an_ended_import_with_a_partly_stored_step_is_started_again(
+    download_environment: Environment,
+) -> None:
+    """The work of an ended import that must still complete a step is started again after five minutes."""
+    job = await store_import(download_environment, started_at=START, open_step=0)
+    ended = job.model_copy(update={"status": JobStatus.FAILED})
+    assert not may_have_stopped(ended, START, START + timedelta(seconds=300))
+    assert may_have_stopped(ended, START, START + timedelta(seconds=301))

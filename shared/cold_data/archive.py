@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 
 from shared.cold_data import long_texts
 from shared.cold_data.engine import ROW_ORDER, build_parquet_source, build_rows_query, open_engine, quote_text
-from shared.cold_data.inventory import ArchiveHour, download_blobs, find_summary, load_hour
+from shared.cold_data.inventory import CONCURRENT_DOWNLOADS, ArchiveHour, download_blobs, find_summary, load_hour
 from shared.cold_data.names import (
     HOUR,
     ROOT,
@@ -237,7 +237,7 @@ class Compaction:
     async def _merge_hour(self, hour: ArchiveHour, folder: Path) -> None:
         files = [folder / f"{number}.parquet" for number in range(len(hour.live))]
         await self._runtime.run_in_thread(require_scratch_space, folder, 2 * hour.size)
-        await download_blobs(self._store, hour, files)
+        await download_blobs(self._store, hour, files, asyncio.Semaphore(CONCURRENT_DOWNLOADS))
         target = folder / "merged.parquet"
         await self._runtime.run_in_thread(_merge_files, hour, files, target)
         await self._store.upload(hour.folder + build_merged_name([blob.name for blob in hour.live]), target)

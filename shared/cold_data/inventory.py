@@ -21,7 +21,8 @@ from shared.errors import Kind, WorkspaceError
 FOOTER_BYTES = 64 * 1024
 CONCURRENT_READS = 16
 """Maximum number of footers that one listing reads at a time, of all its hours together."""
-_CONCURRENT_DOWNLOADS = 8
+CONCURRENT_DOWNLOADS = 8
+"""Maximum number of blobs that a reader downloads at a time; each needs memory."""
 _MAX_ATTEMPTS = 5
 
 
@@ -189,8 +190,16 @@ async def _read_end(store: BlobStore, blob: Blob, size: int) -> bytes:
     return await store.read_range(blob.name, max(0, blob.size - size), size, blob.etag or None)
 
 
-async def download_blobs(store: BlobStore, hour: ArchiveHour, files: Sequence[Path]) -> None:
+async def download_blobs(
+    store: BlobStore, hour: ArchiveHour, files: Sequence[Path], downloads: asyncio.Semaphore
+) -> None:
     """Download the live blobs of an hour to one file each.
+
+    Args:
+        store: container of the archive's blobs.
+        hour: the hour.
+        files: the new files, one for each live blob.
+        downloads: semaphore of :data:`CONCURRENT_DOWNLOADS`, which downloads of other hours can share.
 
     Raises:
         FileNotFoundError: a blob does not exist any more.
@@ -198,9 +207,10 @@ async def download_blobs(store: BlobStore, hour: ArchiveHour, files: Sequence[Pa
 
     async def download_blob(target: tuple[ArchiveBlob, Path]) -> None:
         blob, file = target
-        await store.download_to_file(blob.blob.name, file)
+        async with downloads:
+            await store.download_to_file(blob.blob.name, file)
 
-    await call_for_each(download_blob, zip(hour.live, files, strict=True), _CONCURRENT_DOWNLOADS)
+    await call_for_each(download_blob, zip(hour.live, files, strict=True), CONCURRENT_DOWNLOADS)
 
 
 def _is_each_row_in_one_blob(names: Iterable[str]) -> bool:

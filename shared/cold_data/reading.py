@@ -7,6 +7,7 @@ listed again. A row in several blobs is returned once; partition, sequence numbe
 A message that was sent again within a day is a duplicate and is returned once. The query table follows the same rule.
 """
 
+import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Generator, Sequence
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from shared.cold_data import long_texts
+from shared.cold_data.concurrent_calls import call_for_each
 from shared.cold_data.engine import (
     ROW_ORDER,
     build_parquet_source,
@@ -27,7 +29,7 @@ from shared.cold_data.engine import (
     open_engine,
     quote_text,
 )
-from shared.cold_data.inventory import ArchiveHour, download_blobs, list_hours, load_hour
+from shared.cold_data.inventory import CONCURRENT_DOWNLOADS, ArchiveHour, download_blobs, list_hours, load_hour
 from shared.cold_data.names import HOUR, floor_to_hour
 from shared.cold_data.ports import BlobStore
 from shared.cold_data.scratch import require_scratch_space, translate_resource_errors
@@ -238,6 +240,7 @@ class _RangeReader:
         self._folder = folder
         self._local: dict[datetime, _FetchedHour] = {}
         self._fetched = 0
+        self._downloads = asyncio.Semaphore(CONCURRENT_DOWNLOADS)
         self._runtime = runtime
 
     async def read_batches(self) -> AsyncIterator["pa.RecordBatch"]:
@@ -270,19 +273,20 @@ class _RangeReader:
         passed = [file for hour in [*self._local] if hour < first for file in self._local.pop(hour).files]
         if passed:
             await self._runtime.run_in_thread(_delete_files, passed)
-        for hour in sorted(known_hours):
-            if first <= hour <= last and hour not in self._local:
-                self._local[hour] = await self._fetch_hour(known_hours[hour])
+        missing = [known_hours[each] for each in sorted(known_hours) if first <= each <= last]
+        missing = [hour for hour in missing if hour.hour not in self._local]
+        await self._runtime.run_in_thread(require_scratch_space, self._folder, sum(hour.size for hour in missing))
+        for fetched in await call_for_each(self._fetch_hour, missing, CONCURRENT_DOWNLOADS):
+            self._local[fetched.hour.hour] = fetched
 
     async def _fetch_hour(self, hour: ArchiveHour) -> _FetchedHour:
         for _ in range(_MAX_ATTEMPTS):
             self._fetched += 1
             folder = self._folder / str(self._fetched)
             await self._runtime.run_in_thread(folder.mkdir)
-            await self._runtime.run_in_thread(require_scratch_space, folder, hour.size)
             files = tuple(folder / f"{number}.parquet" for number in range(len(hour.live)))
             try:
-                await download_blobs(self._store, hour, files)
+                await download_blobs(self._store, hour, files, self._downloads)
             except FileNotFoundError:
                 hour = await load_hour(self._store, hour.folder)
             else:

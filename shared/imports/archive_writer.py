@@ -36,7 +36,7 @@ from shared.timestamps import to_microseconds
 if TYPE_CHECKING:
     import duckdb
 
-_CONCURRENT: Final = 16
+_CONCURRENT: Final = 8
 _MAX_BUILT_HOURS: Final = 16
 """Maximum number of hours of a step whose blobs are built in advance, because these blobs are all in memory."""
 _HOUR: Final = timedelta(hours=1)

@@ -1,5 +1,6 @@
 """Tests of the archive reader: ranges, order and duplicates."""
 
+import asyncio
 import threading
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
@@ -11,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shared.cold_data.archive import Archive
+from shared.cold_data.inventory import CONCURRENT_DOWNLOADS
 from shared.cold_data.reading import ColdReader
 from shared.telemetry.models import HubEvent
 from tests.unit.shared.cold_data.archived import (
@@ -102,6 +104,31 @@ async def test_range_of_many_days_is_read_in_order(tmp_path: Path) -> None:
     events = [build_event(number, f"m-{number // 2}", at=at, enqueued_at=at) for number, at in enumerate(at, 1)]
     await Archive(store).store_events(events)
     assert await read_ids(store) == list(dict.fromkeys(f"m-{number // 2}" for number in range(1, 61)))
+
+
+async def test_blobs_of_several_hours_are_downloaded_at_the_same_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A limited number of blobs is downloaded at a time, of one hour or of several hours together."""
+    store = open_folder_store(tmp_path)
+    for first in (0, 100):
+        await Archive(store).store_events([build_event(first + each, at=NOON + each * HOUR) for each in range(20)])
+    download, running, most = store.download_to_file, 0, 0
+    is_limit_reached = asyncio.Event()
+
+    async def download_when_limit_is_reached(name: str, target: Path) -> None:
+        nonlocal running, most
+        running += 1
+        most = max(most, running)
+        if running == CONCURRENT_DOWNLOADS:
+            is_limit_reached.set()
+        await is_limit_reached.wait()
+        await download(name, target)
+        running -= 1
+
+    monkeypatch.setattr(store, "download_to_file", download_when_limit_is_reached)
+    assert len(await read_ids(store)) == 40
+    assert most == CONCURRENT_DOWNLOADS
 
 
 async def test_local_copies_are_deleted_in_worker_threads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -101,7 +101,6 @@ async def test_a_blob_whose_container_cannot_store_it_is_unavailable(service: Bl
 
 READS: dict[str, Callable[[AzureBlobStore, Path], Awaitable[object]]] = {
     "read": lambda store, _: store.read("a"),
-    "read_end": lambda store, _: store.read_end("a", 2 * FIRST_PART),
     "download_to_file": lambda store, folder: store.download_to_file("a", folder / "a"),
 }
 

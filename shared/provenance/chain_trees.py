@@ -97,7 +97,7 @@ class ChainTrees:
             root: signed root of the tree.
 
         Returns:
-            Whether the stored hashes of the chain give the signed root.
+            Whether the subtree roots, repaired if necessary, give the signed root.
 
         Raises:
             WorkspaceError: UNAVAILABLE if a store does not respond.

@@ -40,8 +40,9 @@ class InclusionProofs:
         """Return the inclusion proof of a record; call this in ascending order of the records' sequence numbers.
 
         Raises:
-            WorkspaceError: CONFLICT ``CHECKPOINT_REFUSED`` if a record of the tree is missing or a stored Hash is
-                invalid; UNAVAILABLE if the store does not respond.
+            WorkspaceError: CONFLICT ``CHECKPOINT_REFUSED`` if a record of the tree is missing, a stored Hash is
+                invalid, or the stored hashes differ from the cached subtree roots; UNAVAILABLE if the store does not
+                respond.
         """
         subtree = (sequence - 1) // SUBTREE_LEAVES
         if subtree != self._subtree:
@@ -83,7 +84,24 @@ class InclusionProofs:
             )
         self._hashes = list(map(leaf_from_record_hash, hashes))
         self._inside = {(first + index, first + index + 1): hash_leaf(one) for index, one in enumerate(self._hashes)}
+        if count == SUBTREE_LEAVES:
+            await self._require_cached_root(first)
         self._subtree = subtree
+
+    async def _require_cached_root(self, first: int) -> None:
+        """Raise an error if the hashes that were read differ from the cached root of their complete subtree.
+
+        The proofs of other subtrees use the cached root, which can match the signed root although a hash was changed.
+
+        Args:
+            first: index of the first leaf of the subtree.
+        """
+        last = first + SUBTREE_LEAVES
+        tree = await self._trees.build_tree(self._chain, first, last)
+        if tree.compute_root() != self._compute_root_in_subtree(first, last):
+            raise build_checkpoint_refused_error(
+                "The chain is broken: its stored hashes differ from their subtree root."
+            )
 
     async def _get_range_root(self, first: int, last: int) -> bytes:
         start = self._subtree * SUBTREE_LEAVES

@@ -10,7 +10,7 @@ from shared.provenance.checkpoints import Checkpoints
 from shared.provenance.hash_rule import compute_digest, format_record_id
 from shared.provenance.inclusion_proofs import InclusionProofs
 from shared.provenance.merkle import is_consistent, is_included
-from shared.provenance.merkle_proofs import Proofs
+from shared.provenance.merkle_proofs import MerkleInclusionProof, Proofs
 from shared.provenance.overview_ports import ChainOverview, StoredVerdict
 from shared.provenance.ports import ChainKey, ChainRecord, ChainStore
 from shared.provenance.signed_roots import SignedRoot, SignedRoots
@@ -160,7 +160,7 @@ class Receipts:
         for number, sequence in enumerate(sorted(records)):
             if number % RECEIPTS_PER_STEP == 0:
                 await self._runtime.sleep(0)
-            record, proof = records[sequence], await proofs.prove(sequence)
+            record, proof = records[sequence], await _prove_or_raise_broken_chain_error(proofs, sequence)
             leaf = await self._compute_digest_of_record(record)
             if leaf.hex() != record.hash or not is_included(
                 leaf, proof.leaf_index, checkpoint.size, proof.hashes, checkpoint.root
@@ -225,12 +225,23 @@ def _require_valid_chain(verdict: StoredVerdict | None) -> None:
         raise _build_broken_chain_error(f"the last verification of the chain found a fault in {verdict.broken_at}")
 
 
+async def _prove_or_raise_broken_chain_error(proofs: InclusionProofs, sequence: int) -> MerkleInclusionProof:
+    try:
+        return await proofs.prove(sequence)
+    except WorkspaceError as error:
+        raise _convert_conflict_to_broken_chain_error(error) from error
+
+
 def _convert_conflict_to_broken_chain_error(error: WorkspaceError) -> WorkspaceError:
     """Return the error CONFLICT ``CHAIN_BROKEN`` in place of a proof's CONFLICT error; return other errors unchanged.
 
-    Building a proof raises CONFLICT if a stored hash is invalid.
+    Building a proof raises CONFLICT if a stored hash is missing or invalid, or differs from a cached subtree root.
     """
-    return _build_broken_chain_error("a record has an invalid stored Hash") if error.kind is Kind.CONFLICT else error
+    return (
+        _build_broken_chain_error("a stored Hash is missing, invalid or changed")
+        if error.kind is Kind.CONFLICT
+        else error
+    )
 
 
 def _build_broken_chain_error(reason: str) -> WorkspaceError:

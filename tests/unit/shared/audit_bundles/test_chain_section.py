@@ -256,6 +256,19 @@ async def test_a_filtered_bundle_has_the_records_of_a_damaged_chain(
     assert not [file for file in _list_files(tmp_path) if file.startswith(("proofs/", "receipts/"))]
 
 
+async def test_a_filtered_bundle_has_no_proofs_of_changed_hashes_under_a_cached_root(
+    services: Services, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """If the Hash of another record in a subtree is changed, a bundle has no proofs that contradict the signed root."""
+    for module in (chain_trees, inclusion_proofs):
+        monkeypatch.setattr(module, "SUBTREE_LEAVES", 4)
+    await _append_signed_events(services, 6)
+    _damage(tmp_path, *DAMAGES["another Hash"][0])
+    entry = await _write_section(services, tmp_path, "entity 1", with_receipts=True)
+    assert (entry["records"], entry["checkpoint"], entry["proof"]) == (1, "checkpoints/1.txt", None)
+    assert not [file for file in _list_files(tmp_path) if file.startswith(("proofs/", "receipts/"))]
+
+
 @pytest.mark.parametrize("entity", ["", "entity 5"])
 async def test_the_proofs_of_a_bundle_match_the_checkpoint_after_a_repair(
     services: Services, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, entity: str

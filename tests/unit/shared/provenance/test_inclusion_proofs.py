@@ -61,6 +61,17 @@ async def test_a_chain_with_a_missing_record_gets_no_proof(ledger: Ledger, sql: 
     assert raised.value.code == "CHECKPOINT_REFUSED"
 
 
+async def test_a_changed_hash_under_a_cached_root_gets_no_proof(ledger: Ledger) -> None:
+    """If a Hash was changed after the root of its subtree was cached, only records of other subtrees get a proof."""
+    trees = ChainTrees(ledger.store)
+    await trees.build_tree(PLATFORM, 0, 7)
+    ledger.tamper(lambda file: file.execute(f"UPDATE records SET hash = '{'ab' * 32}' WHERE sequence = 2"))
+    proofs = InclusionProofs(ledger.store, trees, PLATFORM, 7)
+    assert not await proofs.can_prove([1])
+    assert not await proofs.can_prove([1, 5])
+    assert await proofs.can_prove([5])
+
+
 @pytest.mark.parametrize(
     "sql",
     ["DELETE FROM records WHERE chain = 1 AND sequence = 6", "UPDATE records SET hash = 'zz' WHERE sequence = 1", ""],

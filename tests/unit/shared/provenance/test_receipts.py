@@ -16,7 +16,7 @@ from shared.backends.embedded.checkpoint_files import FileCheckpointStore
 from shared.backends.embedded.key_files import FileNoteSigner, rotate_checkpoint_key
 from shared.backends.embedded.provenance_overview import SqliteChainOverview
 from shared.errors import WorkspaceError
-from shared.provenance import chain_trees
+from shared.provenance import chain_trees, inclusion_proofs
 from shared.provenance.chain_trees import ChainTrees
 from shared.provenance.checkpoints import Checkpoints, build_checkpoint_name
 from shared.provenance.cose import RootSignature
@@ -267,7 +267,8 @@ async def test_receipts_are_issued_after_a_damaged_hash_is_repaired(
     receipt_issuer: Issuer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Subtree roots that were cached while a stored Hash was damaged do not prevent receipts after its repair."""
-    monkeypatch.setattr(chain_trees, "SUBTREE_LEAVES", 4)
+    for module in (chain_trees, inclusion_proofs):
+        monkeypatch.setattr(module, "SUBTREE_LEAVES", 4)
     records = await receipt_issuer.ledger.records(BATCH)
     edit = "UPDATE records SET hash = ? WHERE append_id = ?"
     store, checkpoints = receipt_issuer.ledger.store, receipt_issuer.checkpoints

@@ -255,7 +255,7 @@ class Checkpoints:
             NoteError: if the last checkpoint is not trusted.
         """
         created = await self._create_if_grown(chain)
-        await self._save_checkpoint_sizes()
+        await self._save_checkpoint_sizes([chain])
         return created
 
     async def _create_if_grown(self, chain: ChainKey) -> StoredCheckpoint | None:
@@ -319,7 +319,7 @@ class Checkpoints:
                 _LOG.exception("creating a checkpoint failed", extra=logs.fields(target=chain.target))
             else:
                 self._failures.remove(chain)
-        await self._save_checkpoint_sizes()
+        await self._save_checkpoint_sizes([*self._unsaved])
         # The clocks may be set back and forward before the next sweep, so a new record can have an earlier time.
         self._swept_from = format_rfc3339(started - LONGEST_SETBACK - CLOCK_SKEW)
         return created
@@ -350,19 +350,27 @@ class Checkpoints:
         await self._notes.create(name, note)
         return await self._notes.find_checkpoint(name)
 
-    async def _save_checkpoint_sizes(self) -> None:
+    async def _save_checkpoint_sizes(self, chains: Sequence[ChainKey]) -> None:
         """Store the sizes of new checkpoints (numbers of covered records) in the summaries of their chains.
 
-        A size that could not be stored is stored next time.
+        A size that could not be stored is stored next time, after those of the other chains.
         """
-        if self._overview is None or not self._unsaved:
-            return
-        sizes, self._unsaved = self._unsaved, {}
-        try:
-            await self._overview.save_checkpoint_sizes(sizes)
-        except WorkspaceError as error:
-            self._unsaved = {**sizes, **self._unsaved}
-            _LOG.warning("sizes of checkpoints were not stored", extra=logs.fields(cause=str(error)))
+        for chain in chains:
+            size = self._unsaved.get(chain)
+            if self._overview is None or size is None:
+                continue
+            try:
+                await self._overview.save_checkpoint_sizes({chain: size})
+            except Exception as error:  # noqa: BLE001  a damaged summary must not stop the other chains
+                self._unsaved[chain] = self._unsaved.pop(chain, size)
+                if isinstance(error, WorkspaceError):
+                    # The store does not respond, so the sizes of other chains would wait for a timeout each.
+                    _LOG.warning("sizes of checkpoints were not stored", extra=logs.fields(cause=str(error)))
+                    return
+                _LOG.exception("the size of a checkpoint was not stored", extra=logs.fields(target=chain.target))
+            else:
+                if self._unsaved.get(chain) == size:
+                    del self._unsaved[chain]
 
     def _has_chain_grown(self, chain: ChainKey, tip: Tip) -> bool:
         return tip.sequence > self._sizes.get(chain, 0)

@@ -64,8 +64,8 @@ _SAVE_COUNT: Final = (
 )
 _NEW_SUMMARY: Final = "INSERT OR IGNORE INTO chain_summaries (chain) VALUES (?)"
 _SAVE_SIZE: Final = (
-    "UPDATE chain_summaries SET checkpoint_size = "
-    "max(iif(typeof(checkpoint_size) = 'integer', checkpoint_size, 0), ?) WHERE chain = ?"
+    "UPDATE chain_summaries SET checkpoint_size = :size WHERE chain = :chain "
+    "AND iif(typeof(checkpoint_size) = 'integer', checkpoint_size, -1) < :size"
 )
 _VERDICT: Final = (
     "SELECT verified_at, verified_records, is_valid, broken_at, reason FROM chain_summaries "
@@ -179,7 +179,7 @@ class SqliteChainOverview:
         def update_sizes(connection: sqlite3.Connection) -> None:
             for chain, size in sizes.items():
                 number = _ensure_summary_row_and_get_chain_number(connection, chain)
-                connection.execute(_SAVE_SIZE, (size, number))
+                connection.execute(_SAVE_SIZE, {"size": size, "chain": number})
 
         if sizes:
             await self._run_write(update_sizes)

@@ -1,9 +1,11 @@
 """Tests that checkpoints are signed once for each size, computed in steps, and never signed for a broken chain."""
 
+import asyncio
 import base64
 import json
 import sqlite3
 from collections.abc import Mapping
+from contextlib import suppress
 from datetime import timedelta
 from itertools import pairwise
 from pathlib import Path
@@ -317,14 +319,80 @@ async def test_new_sizes_are_stored_for_the_list_of_chains(tmp_path: Path) -> No
                     raise WorkspaceError(Kind.UNAVAILABLE, "PROVENANCE_UNAVAILABLE", "down")
                 stored.update(sizes)
 
-        overview: Any = Overview()
-        notes = FileCheckpointStore(tmp_path / "checkpoints")
-        signer = FileNoteSigner(tmp_path / "checkpoint-key.pem", tmp_path / "checkpoints")
-        checkpoints = Checkpoints(ledger.store, notes, signer, get_workspace_id, overview)
+        checkpoints = open_checkpoints(ledger, Overview())
         assert await checkpoints.create(PLATFORM) is not None
         assert stored == {}
         assert await checkpoints.create_all() == 0
         assert stored == {PLATFORM: 3}
+
+
+class FailingOverview:
+    """Fake overview of chains that raises an error for certain chains.
+
+    Attributes:
+        errors: errors by chain.
+        stored: stored sizes by chain.
+    """
+
+    def __init__(self) -> None:
+        self.errors: dict[ChainKey, BaseException] = {}
+        self.stored: dict[ChainKey, int] = {}
+
+    async def save_checkpoint_sizes(self, sizes: Mapping[ChainKey, int]) -> None:
+        """Store the sizes of new checkpoints, or raise the error of a chain."""
+        for chain in sizes:
+            if chain in self.errors:
+                raise self.errors[chain]
+        self.stored.update(sizes)
+
+
+def open_checkpoints(ledger: Ledger, overview: Any) -> Checkpoints:
+    """Open the checkpoints of a ledger with an overview of its chains."""
+    notes = FileCheckpointStore(ledger.folder / "checkpoints")
+    signer = FileNoteSigner(ledger.folder / "checkpoint-key.pem", ledger.folder / "checkpoints")
+    return Checkpoints(ledger.store, notes, signer, get_workspace_id, overview)
+
+
+@pytest.mark.parametrize("error", [asyncio.CancelledError(), TypeError("writes")])
+async def test_sizes_are_stored_after_a_cancellation_or_an_unexpected_error(
+    ledger: Ledger, error: BaseException
+) -> None:
+    """If storing the size of a checkpoint is cancelled or fails with any error, a later run stores the size."""
+    overview = FailingOverview()
+    overview.errors[PLATFORM] = error
+    checkpoints = open_checkpoints(ledger, overview)
+    with suppress(asyncio.CancelledError):
+        await checkpoints.create(PLATFORM)
+    assert overview.stored == {}
+    overview.errors.clear()
+    await checkpoints.create_all()
+    assert overview.stored == {PLATFORM: 7, BATCH: 3}
+
+
+async def test_a_bundle_stores_only_the_size_of_its_own_chain(ledger: Ledger) -> None:
+    """The checkpoint of one chain does not wait until the sizes of other chains are stored."""
+    overview = FailingOverview()
+    overview.errors[BATCH] = WorkspaceError(Kind.UNAVAILABLE, "PROVENANCE_UNAVAILABLE", "down")
+    checkpoints = open_checkpoints(ledger, overview)
+    await checkpoints.create(BATCH)
+    overview.errors.clear()
+    await checkpoints.create(PLATFORM)
+    assert overview.stored == {PLATFORM: 7}
+
+
+@pytest.mark.parametrize(
+    "error", [WorkspaceError(Kind.UNAVAILABLE, "PROVENANCE_UNAVAILABLE", "down"), TypeError("writes")]
+)
+async def test_a_summary_that_cannot_be_changed_does_not_stop_other_sizes(ledger: Ledger, error: Exception) -> None:
+    """If the size of one chain can never be stored, the sizes of other chains are stored after at most two runs."""
+    overview = FailingOverview()
+    for damaged, other in ((PLATFORM, BATCH), (BATCH, PLATFORM)):
+        overview.errors = {damaged: error}
+        overview.stored.clear()
+        checkpoints = open_checkpoints(ledger, overview)
+        for _ in range(2):
+            await checkpoints.create_all()
+        assert list(overview.stored) == [other]
 
 
 async def test_sizes_that_a_process_did_not_store_are_stored_later(tmp_path: Path) -> None:
@@ -335,9 +403,7 @@ async def test_sizes_that_a_process_did_not_store_are_stored_later(tmp_path: Pat
         await ledger.checkpoints.create(PLATFORM)
         [summary] = await overview.list_chains(None, None, 10)
         assert summary.checkpoint_size is None
-        notes = FileCheckpointStore(tmp_path / "checkpoints")
-        signer = FileNoteSigner(tmp_path / "checkpoint-key.pem", tmp_path / "checkpoints")
-        checkpoints = Checkpoints(ledger.store, notes, signer, get_workspace_id, overview)
+        checkpoints = open_checkpoints(ledger, overview)
         assert await checkpoints.create_all() == 0
         [summary] = await overview.list_chains(None, None, 10)
         assert summary.checkpoint_size == 3

@@ -3,10 +3,21 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from shared.errors import build_invalid_field_error
-from shared.provenance.chain_trees import ChainTrees
-from shared.provenance.merkle import list_consistency_proof_ranges, list_inclusion_proof_ranges
+from shared.errors import WorkspaceError, build_invalid_field_error
+from shared.observability.logs import fields, get_logger
+from shared.provenance.chain_trees import ChainTrees, leaf_from_record_hash
+from shared.provenance.checkpoints import Checkpoints
+from shared.provenance.merkle import (
+    is_consistent,
+    is_included,
+    list_consistency_proof_ranges,
+    list_inclusion_proof_ranges,
+)
+from shared.provenance.merkle_tiles import SUBTREE_LEAVES
+from shared.provenance.notes import NoteError
 from shared.provenance.ports import ChainKey, ChainStore
+
+_LOG = get_logger("provenance")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,14 +53,19 @@ class MerkleConsistencyProof:
 class Proofs:
     """Creates Merkle proofs from the stored hashes of records. The recipient checks a proof against a signed root.
 
+    If a proof does not match a signed root, the cached roots of subtrees are loaded again, because another process
+    may have repaired the stored ones, and the proof is built once more.
+
     Args:
         store: store of the chains.
         trees: computes the Merkle trees of these chains.
+        checkpoints: reads the signed roots; None to compare proofs with no roots.
     """
 
-    def __init__(self, store: ChainStore, trees: ChainTrees) -> None:
+    def __init__(self, store: ChainStore, trees: ChainTrees, checkpoints: Checkpoints | None = None) -> None:
         self._store = store
         self._trees = trees
+        self._checkpoints = checkpoints
 
     async def prove_inclusion(self, chain: ChainKey, sequence: int, size: int) -> MerkleInclusionProof:
         """Prove that the tree of a chain's first ``size`` records contains the record with the number ``sequence``.
@@ -61,6 +77,10 @@ class Proofs:
         await self._validate_size(chain, "size", size)
         if not 1 <= sequence <= size:
             raise build_invalid_field_error("sequence", f"must be from 1 to `size`, which is {size}")
+        proof = await self.build_inclusion_proof(chain, sequence, size)
+        if size < SUBTREE_LEAVES or not await self._contradicts_signed_root(chain, proof):
+            return proof
+        self._trees.forget_roots(chain)
         return await self.build_inclusion_proof(chain, sequence, size)
 
     async def prove_consistency(self, chain: ChainKey, old_size: int, size: int) -> MerkleConsistencyProof:
@@ -73,6 +93,10 @@ class Proofs:
         await self._validate_size(chain, "size", size)
         if not 1 <= old_size <= size:
             raise build_invalid_field_error("from", f"must be from 1 to `size`, which is {size}")
+        proof = await self.build_consistency_proof(chain, old_size, size)
+        if size < SUBTREE_LEAVES or not await self._contradicts_signed_roots(chain, proof):
+            return proof
+        self._trees.forget_roots(chain)
         return await self.build_consistency_proof(chain, old_size, size)
 
     async def build_inclusion_proof(self, chain: ChainKey, sequence: int, size: int) -> MerkleInclusionProof:
@@ -85,6 +109,33 @@ class Proofs:
         return MerkleConsistencyProof(
             old_size, size, await self._compute_range_roots(chain, list_consistency_proof_ranges(old_size, size))
         )
+
+    async def _contradicts_signed_root(self, chain: ChainKey, proof: MerkleInclusionProof) -> bool:
+        """Return whether a checkpoint of the proof's size signs another root than the proof gives."""
+        root = await self._find_signed_root(chain, proof.size)
+        if root is None:
+            return False
+        leaves = map(leaf_from_record_hash, await self._store.read_hashes(chain, proof.leaf_index, limit=1))
+        return not any(is_included(leaf, proof.leaf_index, proof.size, proof.hashes, root) for leaf in leaves)
+
+    async def _contradicts_signed_roots(self, chain: ChainKey, proof: MerkleConsistencyProof) -> bool:
+        """Return whether checkpoints of the proof's sizes sign other roots than the proof gives."""
+        old_root, root = [await self._find_signed_root(chain, size) for size in (proof.old, proof.size)]
+        if old_root is None or root is None:
+            return False
+        return not is_consistent(proof.old, proof.size, old_root, root, proof.hashes)
+
+    async def _find_signed_root(self, chain: ChainKey, size: int) -> bytes | None:
+        """Return the root that a checkpoint of this size signs; None if there is none or it cannot be verified."""
+        if self._checkpoints is None:
+            return None
+        try:
+            stored = await self._checkpoints.find(chain, size)
+            return (await self._checkpoints.open_checkpoint(chain, stored)).root if stored else None
+        except (NoteError, WorkspaceError) as error:
+            extra = fields(target=chain.target, cause=str(error))
+            _LOG.warning("a proof could not be compared with the signed root", extra=extra)
+            return None
 
     async def _validate_size(self, chain: ChainKey, field: str, size: int) -> None:
         length = (await self._store.read_tip(chain)).sequence

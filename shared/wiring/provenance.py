@@ -165,7 +165,7 @@ class ProvenanceServices:
         """Service that creates Merkle proofs that a checkpoint covers a record or an earlier checkpoint."""
         from shared.provenance.merkle_proofs import Proofs
 
-        return Proofs(self.chain_store, self.checkpoints.trees)
+        return Proofs(self.chain_store, self.checkpoints.trees, self.checkpoints)
 
     @cached_property
     def receipts(self) -> "Receipts":

@@ -3,9 +3,13 @@
 import pytest
 from oi.verification.merkle import is_consistent, is_included
 
+from shared.backends.embedded.checkpoint_files import FileCheckpointStore
 from shared.errors import WorkspaceError
+from shared.provenance import chain_trees, merkle_proofs
 from shared.provenance.chain_trees import ChainTrees
+from shared.provenance.checkpoints import build_checkpoint_name_prefix
 from shared.provenance.merkle_proofs import Proofs
+from shared.provenance.merkle_tiles import Tiles
 from shared.provenance.ports import ChainKey, Target
 from tests.unit.shared.provenance.chains import PLATFORM, Ledger, read_leaves
 
@@ -24,6 +28,34 @@ async def test_proofs_hold_against_the_signed_roots(ledger: Ledger) -> None:
         assert is_included(leaf, proof.leaf_index, proof.size, proof.hashes, new.root)
     between = await proofs.prove_consistency(PLATFORM, old.size, new.size)
     assert is_consistent(old.size, new.size, old.root, new.root, between.hashes)
+
+
+async def test_proofs_use_subtree_roots_that_another_process_repaired(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """If another process repairs wrong subtree roots, proofs of a process that has cached them are valid again."""
+    for module in (chain_trees, merkle_proofs):
+        monkeypatch.setattr(module, "SUBTREE_LEAVES", 4)
+    first = await ledger.checkpoints.create(PLATFORM)
+    await ledger.fill(PLATFORM, 6)
+    second = await ledger.checkpoints.create(PLATFORM)
+    assert first is not None
+    assert second is not None
+    old, new = [await ledger.checkpoints.open_checkpoint(PLATFORM, stored) for stored in (first, second)]
+    leaves = await read_leaves(ledger, PLATFORM)
+    tiles = Tiles(FileCheckpointStore(ledger.folder / "checkpoints"), build_checkpoint_name_prefix)
+    right = await tiles.load(PLATFORM, 0)
+    for is_consistency in (False, True):
+        await tiles.save(PLATFORM, 0, [b"x" * 32] * 3)
+        proofs = Proofs(ledger.store, ChainTrees(ledger.store, tiles), ledger.checkpoints)
+        proof = await proofs.prove_inclusion(PLATFORM, 13, new.size)
+        assert not is_included(leaves[12], proof.leaf_index, proof.size, proof.hashes, new.root)
+        await tiles.save(PLATFORM, 0, right)
+        if is_consistency:
+            growth = await proofs.prove_consistency(PLATFORM, old.size, new.size)
+            assert is_consistent(old.size, new.size, old.root, new.root, growth.hashes)
+        proof = await proofs.prove_inclusion(PLATFORM, 13, new.size)
+        assert is_included(leaves[12], proof.leaf_index, proof.size, proof.hashes, new.root)
 
 
 async def test_a_proof_of_an_empty_chain_is_rejected_with_the_reason(ledger: Ledger) -> None:

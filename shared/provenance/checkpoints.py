@@ -33,8 +33,8 @@ from shared.timestamps import LONGEST_SETBACK, format_rfc3339
 KNOWN_SIZES: Final = 100_000
 LONGEST_WAIT_SWEEPS: Final = 64
 CLOCK_SKEW: Final = timedelta(minutes=10)
-MAX_FOREIGN_NOTES: Final = 1_000
-"""Maximum number of notes that are read in search of the name of a deleted chain."""
+MAX_FOREIGN_NOTES: Final = 20
+"""Maximum number of notes that are read in search of the name of a deleted chain; each needs four requests on Azure."""
 _LOG = logs.get_logger("provenance")
 
 
@@ -180,7 +180,9 @@ class Checkpoints:
             stored = await self._notes.find_newest(prefix, below=stored.name)
         if newest is not None:
             count("workspace.chain.verify.failures", target=target.value)
-            _LOG.error("a checkpoint is not in its chain's folder", extra=logs.fields(checkpoint=newest.name))
+            _LOG.error(
+                "no note in a folder of checkpoints names the folder's chain", extra=logs.fields(newest=newest.name)
+            )
         return None
 
     async def _parse_chain_from_note(self, target: Target, note: bytes) -> ChainKey | None:

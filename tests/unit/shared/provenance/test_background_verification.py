@@ -2,7 +2,7 @@
 
 import shutil
 import sqlite3
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -294,11 +294,13 @@ async def test_a_deleted_chain_with_checkpoints_is_broken(
     assert await verification_parts.overview.list_chains(None, None, 10, broken_only=True) == []
 
 
-@pytest.mark.parametrize("sizes", [(6,), (6, 7, 1_000, 1_000_000)])
+@pytest.mark.parametrize(
+    ("sizes", "is_found"), [((6,), True), ((6, 7, 1_000, 1_000_000), True), (range(6, 25), True), (range(6, 26), False)]
+)
 async def test_a_note_that_is_no_checkpoint_does_not_hide_a_deleted_chain(
-    verification_parts: VerificationParts, sizes: tuple[int, ...]
+    verification_parts: VerificationParts, sizes: Sequence[int], caplog: pytest.LogCaptureFixture, *, is_found: bool
 ) -> None:
-    """If notes above the last checkpoint of a deleted chain do not name it, its scope is read from older ones."""
+    """The scope of a deleted chain is read from its last 20 notes; if none of them names it, this is an error."""
     await verification_parts.ledger.checkpoints.create(BATCH)
     notes = FileCheckpointStore(verification_parts.ledger.folder / "checkpoints")
     for size in sizes:
@@ -312,7 +314,8 @@ async def test_a_note_that_is_no_checkpoint_does_not_hide_a_deleted_chain(
     verification_parts.ledger.tamper(delete_chain)
     assert await run_in_new_period(verification_parts.background)
     broken = await verification_parts.overview.list_chains(None, None, 10, broken_only=True)
-    assert [one.chain for one in broken] == [BATCH]
+    assert [one.chain for one in broken] == ([BATCH] if is_found else [])
+    assert ("no note in a folder of checkpoints names the folder's chain" in caplog.text) is not is_found
 
 
 async def test_a_checkpoint_of_another_chain_in_a_folder_is_reported(
@@ -324,4 +327,4 @@ async def test_a_checkpoint_of_another_chain_in_a_folder_is_reported(
     shutil.copytree(folder, folder.with_name("0" * 40))
     assert await run_in_new_period(verification_parts.background)
     assert sorted(verification_parts.recorder.started) == sorted((PLATFORM, BATCH, OTHER))
-    assert "a checkpoint is not in its chain's folder" in caplog.text
+    assert "no note in a folder of checkpoints names the folder's chain" in caplog.text

@@ -76,20 +76,25 @@ class BackgroundVerification:
         due = await self._list_due_chains(start)
         await self._discard_outdated_run()
         if (unfinished := self._unfinished) is not None:
-            # A verification that began before this period does not cover all records of the chain that grew since.
+            # A verification that began before this period does not include the records that were appended since.
             rest = due if unfinished.started_at < start else [chain for chain in due if chain != unfinished.chain]
             due = [unfinished.chain, *rest]
         for chain in due:
-            if self._runtime.monotonic() >= deadline or not await self._verify_chain_until_deadline(chain, deadline):
+            if self._runtime.monotonic() >= deadline or not await self._verify_chain_until_deadline(
+                chain, deadline, start
+            ):
                 return False
         return True
 
     async def _discard_outdated_run(self) -> None:
-        """Discard the unfinished verification if another one of the same chain has ended since it began."""
+        """Discard the unfinished verification if another one has found the chain valid since it began.
+
+        A broken chain is verified to the end, because the other verification possibly did not report it.
+        """
         if self._unfinished is None:
             return
         verdict = await self._overview.find_verdict(self._unfinished.chain)
-        if verdict is not None and verdict.verified_at > self._unfinished.started_at:
+        if verdict is not None and verdict.is_valid and verdict.verified_at > self._unfinished.started_at:
             self._unfinished = None
 
     async def _list_due_chains(self, period_start: str) -> list[ChainKey]:
@@ -125,11 +130,16 @@ class BackgroundVerification:
         summaries = [ChainSummary(chain, 0, "", verdict=await self._overview.find_verdict(chain)) for chain in missing]
         return [summary.chain for summary in summaries if _is_due(summary, period_start)]
 
-    async def _verify_chain_until_deadline(self, chain: ChainKey, deadline: float) -> bool:
+    async def _verify_chain_until_deadline(self, chain: ChainKey, deadline: float, period_start: str) -> bool:
         """Verify a chain and store the result; return False if the time limit is reached before the end of the chain.
 
         If the verification fails with an error, it is logged and the result is True, so that the other chains are
         verified. The chain is due again in the next run.
+
+        Args:
+            chain: chain to verify.
+            deadline: time limit, on the monotonic clock.
+            period_start: start of the period, RFC 3339 in UTC with microseconds.
         """
         try:
             run, self._unfinished = self._unfinished, None
@@ -139,20 +149,25 @@ class BackgroundVerification:
                 if self._runtime.monotonic() >= deadline:
                     self._unfinished = run
                     return False
-            await self._finish_verification(run)
-        except Exception:  # noqa: BLE001  a failure must not stop the other chains
+            await self._finish_verification(run, period_start)
+        except Exception as error:  # noqa: BLE001  a failure must not stop the other chains
             count("workspace.chain.verify.failures", target=chain.target.value)
-            _LOG.exception(
-                "an audit chain could not be verified", extra=fields(target=chain.target, scopeKey=chain.scope_key)
-            )
+            extra = fields(target=chain.target, scopeKey=chain.scope_key)
+            if isinstance(error, WorkspaceError):
+                _LOG.warning("an audit chain could not be verified: %s", error, extra=extra)
+            else:
+                _LOG.exception("an audit chain could not be verified", extra=extra)
         return True
 
-    async def _finish_verification(self, run: VerificationRun) -> None:
+    async def _finish_verification(self, run: VerificationRun, period_start: str) -> None:
         verdict = await self._verifier.finish(run)
         count("workspace.chain.verified", target=run.chain.target.value, sound=verdict.chain_valid)
         if self._on_broken is not None and not verdict.chain_valid:
             await self._on_broken(run.chain, verdict.broken_at or "", verdict.reason)
-        await store_verification_result(self._overview, run, verdict, self._runtime)
+        # If the chain has grown since an earlier period, it stays due in this period, also in the next run.
+        verified_at = run.started_at if run.started_at < period_start else format_rfc3339(self._runtime.now())
+        await store_verification_result(self._overview, run, verdict, verified_at)
+        await self._verifier.repair_subtree_roots(run, verdict)
 
 
 def _is_due(summary: ChainSummary, period_start: str) -> bool:

@@ -113,10 +113,12 @@ class ChainTrees:
             if error.kind is not Kind.CONFLICT:
                 raise
             return False
-        self._roots.update(rebuilt._roots)
         complete = size // SUBTREE_LEAVES
+        rebuilt._tiles = self._tiles
         for tile in range(-(-complete // TILE_ROOTS)):
-            await self._save_tile(chain, tile, complete)
+            await rebuilt._save_tile(chain, tile, complete)
+        # Last, because after an interruption the stored roots must still differ from the signed root.
+        self._roots.update(rebuilt._roots)
         return True
 
     async def _list_incomplete_tiles(self, chain: ChainKey, complete: int) -> list[int]:

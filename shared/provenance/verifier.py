@@ -141,7 +141,9 @@ class ChainVerifier:
         self._runtime = runtime
 
     async def verify(self, chain: ChainKey, requested: int | None = None) -> ChainVerdict:
-        """Verify a chain from its genesis hash to its last record (tip).
+        """Verify a chain from its genesis hash to its last record (tip), and store the result.
+
+        The cached subtree roots of a valid chain are then repaired, if the time limit allows it.
 
         Args:
             chain: chain to verify; a chain that does not exist is valid and empty.
@@ -152,12 +154,19 @@ class ChainVerifier:
                 ``VERIFY_TIMEOUT`` if the time limit is exceeded; UNAVAILABLE if a store does not respond.
         """
         try:
-            async with asyncio.timeout(self._seconds):
+            async with asyncio.timeout(self._seconds) as limit:
                 record = None if requested is None else await self._read_record(chain, requested)
-                return await self._verify_chain_and_store_result(chain, record)
+                run = await self.start(chain)
+                verdict = await self._verify_chain_and_store_result(run, record)
         except TimeoutError:
             detail = f"The chain could not be verified within {self._seconds:g} s; export it and verify it offline."
             raise WorkspaceError(Kind.TIMEOUT, "VERIFY_TIMEOUT", detail) from None
+        try:
+            async with asyncio.timeout_at(limit.when()):
+                await self.repair_subtree_roots(run, verdict)
+        except TimeoutError:
+            _LOG.warning("the subtree roots of a chain could not be checked in time", extra=fields(target=chain.target))
+        return verdict
 
     async def _read_record(self, chain: ChainKey, sequence: int) -> ChainRecord:
         page = await self._store.read(chain, sequence - 1, limit=1, max_bytes=1)
@@ -167,8 +176,7 @@ class ChainVerifier:
             )
         return page.records[0]
 
-    async def _verify_chain_and_store_result(self, chain: ChainKey, record: ChainRecord | None) -> ChainVerdict:
-        run = await self.start(chain)
+    async def _verify_chain_and_store_result(self, run: VerificationRun, record: ChainRecord | None) -> ChainVerdict:
         await self.advance(run, run.end)
         verdict = await self.finish(run)
         await self._store_result(run, verdict)
@@ -184,7 +192,7 @@ class ChainVerifier:
         if self._overview is None:
             return
         try:
-            await store_verification_result(self._overview, run, verdict, self._runtime)
+            await store_verification_result(self._overview, run, verdict, format_rfc3339(self._runtime.now()))
         except WorkspaceError:
             _LOG.warning("the result of a verification could not be stored", exc_info=True)
 
@@ -263,14 +271,20 @@ class ChainVerifier:
                 "an audit chain is broken",
                 extra=fields(target=chain.target, scopeKey=chain.scope_key, brokenAt=fault.broken_at),
             )
-        else:
-            await self._repair_subtree_roots(run)
         return _build_verdict(fault, empty=empty, forked=forked, count=verification.sequence)
 
-    async def _repair_subtree_roots(self, run: VerificationRun) -> None:
-        """Repair the cached subtree roots of a valid chain, from which proofs are built, if they are wrong."""
+    async def repair_subtree_roots(self, run: VerificationRun, verdict: ChainVerdict) -> None:
+        """Repair the cached subtree roots of a valid chain, from which proofs are built, if they are wrong.
+
+        All hashes of a chain with wrong roots are read, so store the result of the verification first. A failure of a
+        store is only logged.
+
+        Args:
+            run: verification that has ended.
+            verdict: its result; nothing is repaired if the chain is broken.
+        """
         signed = run.checkpoint_content
-        if signed is None or self._checkpoints is None:
+        if signed is None or self._checkpoints is None or not verdict.chain_valid:
             return
         try:
             await self._checkpoints.trees.repair_roots(run.chain, signed.size, signed.root)
@@ -373,19 +387,24 @@ def _build_fault_beyond_head(record: ChainRecord, last_hash: str) -> ChainFault:
 
 
 async def store_verification_result(
-    overview: ChainOverview, run: VerificationRun, verdict: ChainVerdict, runtime: Runtime
+    overview: ChainOverview, run: VerificationRun, verdict: ChainVerdict, verified_at: str
 ) -> None:
     """Store the result of a complete verification in the summary of the chain; an empty chain has no summary.
 
     A chain without a head item gets a summary only if it has a checkpoint. Otherwise, every verified scope, even one
     that never existed, would get a summary while the store contains orphans (records whose scope is unknown).
 
+    Args:
+        overview: store of the summaries.
+        run: verification that has ended.
+        verdict: result of the verification.
+        verified_at: time of the result, as in :class:`StoredVerdict`.
+
     Raises:
         WorkspaceError: UNAVAILABLE if the store does not respond.
     """
     if verdict.empty or (run.tip == Tip() and run.newest is None):
         return
-    verified_at = format_rfc3339(runtime.now())
     stored = StoredVerdict(verified_at, run.tip.sequence, verdict.chain_valid, verdict.broken_at or "", verdict.reason)
     await overview.save_verdict(run.chain, stored, run.started_at)
 

@@ -12,13 +12,13 @@ from shared.backends.embedded.checkpoint_files import FileCheckpointStore
 from shared.backends.embedded.provenance_overview import SqliteChainOverview
 from shared.errors import Kind, WorkspaceError
 from shared.provenance import background_verification
-from shared.provenance.background_verification import BackgroundVerification
+from shared.provenance.background_verification import BackgroundVerification, OnBroken
 from shared.provenance.checkpoints import build_checkpoint_name
 from shared.provenance.overview_ports import StoredVerdict
 from shared.provenance.ports import ChainKey, Target
-from shared.provenance.verifier import ChainVerifier, VerificationRun
+from shared.provenance.verifier import ChainVerdict, ChainVerifier, VerificationRun
 from shared.runtime import SYSTEM_RUNTIME, Runtime
-from tests.unit.shared.provenance.chains import BATCH, PLATFORM, Ledger, open_ledger
+from tests.unit.shared.provenance.chains import BATCH, PLATFORM, Ledger, get_workspace_id, open_ledger
 
 OTHER = ChainKey(Target.DOMAIN_EVENTS, "other")
 
@@ -54,6 +54,10 @@ class RecordingVerifier:
         """End the verification."""
         return await self._verifier.finish(run)
 
+    async def repair_subtree_roots(self, run: VerificationRun, verdict: ChainVerdict) -> None:
+        """Repair the cached subtree roots of the chain."""
+        await self._verifier.repair_subtree_roots(run, verdict)
+
 
 class VerificationParts:
     """Chains with their overview, their stored verification results and their background verification."""
@@ -64,12 +68,12 @@ class VerificationParts:
         self.recorder = RecordingVerifier(ledger.verifier)
         self.background = self.open(seconds)
 
-    def open(self, seconds: float = 600) -> BackgroundVerification:
+    def open(self, seconds: float = 600, on_broken: OnBroken | None = None) -> BackgroundVerification:
         """Return the background verification of a new process."""
         recorder: Any = self.recorder
         runtime = Runtime(monotonic=lambda: self.recorder.seconds)
         return BackgroundVerification(
-            self.overview, recorder, self.ledger.checkpoints, seconds=seconds, runtime=runtime
+            self.overview, recorder, self.ledger.checkpoints, seconds=seconds, on_broken=on_broken, runtime=runtime
         )
 
     async def verdicts(self) -> dict[ChainKey, StoredVerdict | None]:
@@ -189,12 +193,35 @@ async def test_an_unfinished_verification_is_discarded_if_another_one_has_ended(
     assert (verdict.is_valid, verdict.records) == (True, 6)
 
 
-async def test_a_verification_from_an_earlier_period_is_completed_and_repeated(
+async def test_an_unfinished_verification_continues_if_another_one_found_the_chain_broken(
     verification_parts: VerificationParts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A broken chain is reported in the same period although a request has stored the result meanwhile."""
+    monkeypatch.setattr(background_verification, "STEP_RECORDS", 2)
+    reported: list[ChainKey] = []
+
+    async def report(chain: ChainKey, _broken_at: str, _reason: str) -> None:
+        reported.append(chain)
+
+    background, period_start = verification_parts.open(1, report), SYSTEM_RUNTIME.now()
+    assert not await background.run(period_start)
+    [unfinished] = verification_parts.recorder.started
+    ledger = verification_parts.ledger
+    ledger.tamper(lambda file: file.execute("UPDATE records SET hash = upper(hash) WHERE sequence = 5"))
+    verifier = ChainVerifier(ledger.store, get_workspace_id, ledger.checkpoints, verification_parts.overview)
+    assert not (await verifier.verify(unfinished)).chain_valid
+    while not await background.run(period_start):
+        pass
+    assert sorted(reported) == sorted((PLATFORM, BATCH, OTHER))
+
+
+@pytest.mark.parametrize("seconds", [1, 2])
+async def test_a_verification_from_an_earlier_period_is_completed_and_repeated(
+    verification_parts: VerificationParts, monkeypatch: pytest.MonkeyPatch, seconds: float
 ) -> None:
     """A verification that continues in the next period covers no new records, so the chain is verified once more."""
     monkeypatch.setattr(background_verification, "STEP_RECORDS", 2)
-    background = verification_parts.open(seconds=2)
+    background = verification_parts.open(seconds)
     assert not await run_in_new_period(background)
     [unfinished] = verification_parts.recorder.started
     await verification_parts.ledger.fill(unfinished, 1)
@@ -203,6 +230,9 @@ async def test_a_verification_from_an_earlier_period_is_completed_and_repeated(
         pass
     started = verification_parts.recorder.started
     assert (len(started), started.count(unfinished)) == (4, 2)
+    verdict = (await verification_parts.verdicts())[unfinished]
+    assert verdict is not None
+    assert (verdict.is_valid, verdict.records) == (True, 6)
 
 
 async def test_a_chain_that_grew_after_its_verification_waits_for_the_next_period(
@@ -223,10 +253,14 @@ async def test_a_chain_that_grew_after_its_verification_waits_for_the_next_perio
 @pytest.mark.parametrize(
     "error", [WorkspaceError(Kind.UNAVAILABLE, "PROVENANCE_UNAVAILABLE", "down"), AttributeError("startswith")]
 )
-async def test_an_error_does_not_stop_other_chains(verification_parts: VerificationParts, error: Exception) -> None:
-    """If verifying a chain raises any error, other chains are verified, and this chain is verified later."""
+async def test_an_error_does_not_stop_other_chains(
+    verification_parts: VerificationParts, error: Exception, caplog: pytest.LogCaptureFixture
+) -> None:
+    """If verifying a chain raises any error, others are verified, and this one later; only an outage is a warning."""
     verification_parts.recorder.failing[BATCH] = error
     assert await run_in_new_period(verification_parts.background)
+    [logged] = [one for one in caplog.records if "could not be verified" in one.getMessage()]
+    assert logged.levelname == ("WARNING" if isinstance(error, WorkspaceError) else "ERROR")
     verdicts = await verification_parts.verdicts()
     assert verdicts[BATCH] is None
     assert verdicts[PLATFORM] is not None

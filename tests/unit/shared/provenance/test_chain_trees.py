@@ -1,5 +1,6 @@
 """Tests of the Merkle trees of chains: cached and stored roots of subtrees."""
 
+import asyncio
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -147,6 +148,36 @@ async def test_verification_of_a_valid_chain_repairs_wrong_roots(tmp_path: Path,
         assert await are_proofs_valid(ledger, ledger.checkpoints.trees)
     async with open_ledger(tmp_path) as ledger:
         assert await are_proofs_valid(ledger, ledger.checkpoints.trees)
+
+
+class InterruptedTiles(Tiles):
+    """Tiles of which the second one cannot be stored."""
+
+    async def save(self, chain: ChainKey, tile: int, roots: Sequence[bytes]) -> None:
+        """Store the roots of one tile, or raise CancelledError."""
+        if tile == 1:
+            raise asyncio.CancelledError
+        await super().save(chain, tile, roots)
+
+
+@pytest.mark.usefixtures("small_tiles")
+async def test_an_interrupted_repair_of_stored_roots_is_repeated(ledger: Ledger) -> None:
+    """If a repair of subtree roots is cancelled before all tiles are stored, a later repair stores them."""
+    await ledger.fill(PLATFORM, 30)
+    await ledger.checkpoints.create(PLATFORM)
+    checkpoint = (await ledger.checkpoints.load_newest_verified(PLATFORM)).checkpoint
+    notes = FileCheckpointStore(ledger.folder / "checkpoints")
+    tiles = InterruptedTiles(notes, build_checkpoint_name_prefix)
+    right = await tiles.load(PLATFORM, 1)
+    await Tiles(notes, build_checkpoint_name_prefix).save(PLATFORM, 1, [b"x" * 32] * 4)
+    trees = ChainTrees(ledger.store, tiles)
+    for _ in range(2):
+        with pytest.raises(asyncio.CancelledError):
+            await trees.repair_roots(PLATFORM, checkpoint.size, checkpoint.root)
+    assert await ChainTrees(ledger.store, Tiles(notes, build_checkpoint_name_prefix)).repair_roots(
+        PLATFORM, checkpoint.size, checkpoint.root
+    )
+    assert await tiles.load(PLATFORM, 1) == right
 
 
 @pytest.mark.usefixtures("small_tiles")

@@ -2,14 +2,16 @@
 
 import asyncio
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from shared.backends.embedded.provenance import SqliteChainStore
+from shared.backends.embedded.provenance_overview import SqliteChainOverview
 from shared.errors import Kind, WorkspaceError
 from shared.provenance.ports import ChainKey, Tip
 from shared.provenance.verifier import ChainVerifier
-from tests.unit.shared.provenance.chains import BATCH, get_workspace_id
+from tests.unit.shared.provenance.chains import BATCH, Ledger, get_workspace_id
 
 
 class SilentStore(SqliteChainStore):
@@ -29,3 +31,23 @@ async def test_a_verification_beyond_the_time_limit_has_no_verdict(tmp_path: Pat
     await store.close()
     assert (caught.value.kind, caught.value.code) == (Kind.TIMEOUT, "VERIFY_TIMEOUT")
     assert "offline" in caught.value.detail
+
+
+async def test_the_result_is_stored_before_subtree_roots_are_repaired(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """If the time limit ends the repair of subtree roots, the result of the verification is stored and returned."""
+    overview = SqliteChainOverview(ledger.folder / "provenance.sqlite")
+    await ledger.checkpoints.create(BATCH)
+    stored: list[Any] = []
+
+    async def end_at_time_limit(chain: ChainKey, _size: int, _root: bytes) -> bool:
+        stored.append(await overview.find_verdict(chain))
+        raise TimeoutError
+
+    monkeypatch.setattr(ledger.checkpoints.trees, "repair_roots", end_at_time_limit)
+    verifier = ChainVerifier(ledger.store, get_workspace_id, ledger.checkpoints, overview)
+    assert (await verifier.verify(BATCH)).chain_valid
+    [verdict] = stored
+    assert verdict.is_valid
+    await overview.close()

@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
 from itertools import batched
 from typing import Any, Final
 
@@ -26,6 +27,19 @@ _ALERT_SIZE: Final = 500
 
 _TYPES: Final = {Mark.FIRING: WebhookEventType.ALERT_FIRING, Mark.RESOLVED: WebhookEventType.ALERT_RESOLVED}
 _LOG = get_logger("alerts")
+
+
+@dataclass(slots=True)
+class Outages:
+    """Outages that the publication of several rules' events has met; each further call would wait for its timeout.
+
+    Attributes:
+        has_publication_failed: whether the webhook outbox or the store of the alerts did not respond.
+        has_audit_failed: whether the audit log did not respond.
+    """
+
+    has_publication_failed: bool = False
+    has_audit_failed: bool = False
 
 
 class Notifications:
@@ -58,12 +72,16 @@ class Notifications:
         self._is_audited = is_audited
         self._runtime = runtime
 
-    async def publish_unpublished_events(self, record: RuleRecord) -> RuleRecord | None:
+    async def publish_unpublished_events(self, record: RuleRecord, outages: Outages | None = None) -> RuleRecord | None:
         """Publish the unpublished events about a rule's alerts, remove the marks of the events; return the new record.
 
         Return None if another process changed the record meanwhile; the marks then stay, and the scheduler publishes
         the events again. An audit event that cannot be appended keeps only its own mark, because a damaged audit chain
         must not delay webhook events.
+
+        Args:
+            record: the rule's record, as it is stored.
+            outages: outages so far; no audit event is appended after an outage of the audit log. The method changes it.
 
         Raises:
             WorkspaceError: UNAVAILABLE if the outbox or the store does not respond; the marks stay.
@@ -76,7 +94,7 @@ class Notifications:
         for part in batched(noted, MAX_PUBLISHED, strict=False):
             if events := [event for alert in part for event in build_webhook_events(alert)]:
                 await self._outbox.publish(events)
-        unaudited = await self._append_audit_events_and_return_failed_alerts(marked)
+        unaudited = await self._append_audit_events_and_return_failed_alerts(marked, outages or Outages())
         puts, alerts = await self._runtime.run_in_thread_if_large(
             len(marked) * _ALERT_SIZE, _clear_marks_and_select_open_alerts, record.alerts, unaudited
         )
@@ -89,18 +107,21 @@ class Notifications:
             return None
         return RuleRecord(record.rule, state, alerts, token)
 
-    async def _append_audit_events_and_return_failed_alerts(self, alerts: Iterable[Alert]) -> frozenset[str]:
+    async def _append_audit_events_and_return_failed_alerts(
+        self, alerts: Iterable[Alert], outages: Outages
+    ) -> frozenset[str]:
         """Append the audit events of acknowledged alerts; return the ids of the alerts whose event is not appended."""
         acknowledged = [alert for alert in alerts if Mark.ACKNOWLEDGED in alert.marks]
         unaudited = {alert.id for alert in acknowledged}
         for alert in acknowledged:
+            if outages.has_audit_failed:
+                break
             try:
                 await self._append_audit_event(alert)
             except WorkspaceError as error:
                 count("workspace.alerts.failures")
                 _LOG.warning("an acknowledgement is not audited yet: %s", error, extra=fields(rule=alert.rule))
-                if error.kind is Kind.UNAVAILABLE:
-                    break  # each further append could wait for the same timeout
+                outages.has_audit_failed = error.kind is Kind.UNAVAILABLE
             else:
                 unaudited.discard(alert.id)
         return frozenset(unaudited)

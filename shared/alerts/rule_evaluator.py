@@ -8,7 +8,7 @@ from shared.alerts.conditions import AlertGroup, EvaluationError
 from shared.alerts.due_times import compute_next_due_time, is_due
 from shared.alerts.evaluation import RuleData, RuleEvaluation
 from shared.alerts.models import RuleState
-from shared.alerts.notifications import Notifications
+from shared.alerts.notifications import Notifications, Outages
 from shared.alerts.ports import AlertStore, RuleRecord
 from shared.alerts.rule_results import (
     build_rule_revision,
@@ -20,7 +20,7 @@ from shared.alerts.rule_results import (
 from shared.alerts.state_machine import Transitions
 from shared.catalog.alert_rule_models import AlertRule
 from shared.catalog.snapshot import Catalog, CatalogEntry
-from shared.errors import WorkspaceError
+from shared.errors import Kind, WorkspaceError
 from shared.observability.logs import fields, get_logger
 from shared.observability.metrics import count
 from shared.runtime import SYSTEM_RUNTIME, Runtime
@@ -61,8 +61,9 @@ class RuleEvaluator:
     async def evaluate(self, rules: Sequence[str], catalog: Catalog) -> RuleStates:
         """Evaluate the due rules, end the alerts of disabled and deleted rules, and return the states of the rules.
 
-        The result does not contain a rule if another process changed the rule's record during its processing here. A
-        rule whose events cannot be published does not delay other rules; its state then still has marks.
+        The result does not contain a rule if another process changed the rule's record during its processing here. If
+        the webhook outbox or the audit log does not respond, the call waits for it once; the states of the rules whose
+        events are not published still have marks.
 
         Args:
             rules: lookups (ids in URLs) of rules that read the same data.
@@ -73,13 +74,14 @@ class RuleEvaluator:
         """
         states: dict[str, RuleState | None] = {}
         due: list[tuple[Entry, RuleRecord]] = []
+        outages = Outages()
         for lookup in rules:
-            record = await self._try_to_publish_events(await self._store.load_rule_record(lookup))
+            record = await self._try_to_publish_events(await self._store.load_rule_record(lookup), outages)
             if record is None:
                 continue
             entry = catalog.alert_rules.get(lookup)
             if entry is None or not entry.value.enabled or has_open_alerts_of_deleted_rule(entry, record):
-                states[lookup] = await self._end_alerts(record, is_deleted=entry is None)
+                states[lookup] = await self._end_alerts(record, outages, is_deleted=entry is None)
             elif self._is_due(entry, record, catalog) and not _has_resolved_error_alert(record):
                 due.append((entry, record))
             else:
@@ -88,7 +90,7 @@ class RuleEvaluator:
             at = self._runtime.now()
             data = await self._read_data_or_error(due[0][0], catalog)
             for entry, record in due:
-                states[record.rule] = await self._evaluate_and_store(entry, record, data, at)
+                states[record.rule] = await self._evaluate_and_store(entry, record, data, at, outages)
         return states
 
     def _is_due(self, entry: Entry, record: RuleRecord, catalog: Catalog) -> bool:
@@ -116,7 +118,7 @@ class RuleEvaluator:
             return error
 
     async def _evaluate_and_store(
-        self, entry: Entry, record: RuleRecord, data: RuleData | EvaluationError, at: datetime
+        self, entry: Entry, record: RuleRecord, data: RuleData | EvaluationError, at: datetime, outages: Outages
     ) -> RuleState | None:
         """Evaluate a rule, store the result, and return the rule's new state.
 
@@ -128,10 +130,10 @@ class RuleEvaluator:
             state, changes = await self._compute_new_state(entry, record, groups, at)
             token = await self._store.save_rule_changes_and_return_token(record, state, changes.puts, changes.deletes)
             if token is not None:
-                return await self._publish_events_and_return_state(record, state, changes, token)
+                return await self._publish_events_and_return_state(record, state, changes, token, outages)
             # An acknowledgement changes the record, too; its audit event is then appended at once.
             loaded = await self._store.load_rule_record(record.rule)
-            record = await self._try_to_publish_events(loaded) or loaded
+            record = await self._try_to_publish_events(loaded, outages) or loaded
             is_evaluated = record.state is not None and record.state.due_at > at
             if is_evaluated or has_open_alerts_of_deleted_rule(entry, record) or _has_resolved_error_alert(record):
                 break
@@ -153,7 +155,7 @@ class RuleEvaluator:
             size, compute_state_after_evaluation, entry, record, groups, at, due_at, new_id
         )
 
-    async def _end_alerts(self, record: RuleRecord, *, is_deleted: bool) -> RuleState | None:
+    async def _end_alerts(self, record: RuleRecord, outages: Outages, *, is_deleted: bool) -> RuleState | None:
         """End all stored alerts of an alert rule; return the rule's state, or None if none is stored.
 
         The state of a deleted rule is deleted after all events about its alerts are published.
@@ -171,10 +173,14 @@ class RuleEvaluator:
         token = await self._store.save_rule_changes_and_return_token(record, state, changes.puts, changes.deletes)
         if token is None:
             return record.state
-        return None if state is None else await self._publish_events_and_return_state(record, state, changes, token)
+        return (
+            None
+            if state is None
+            else await self._publish_events_and_return_state(record, state, changes, token, outages)
+        )
 
     async def _publish_events_and_return_state(
-        self, before: RuleRecord, state: RuleState, changes: Transitions, token: str
+        self, before: RuleRecord, state: RuleState, changes: Transitions, token: str, outages: Outages
     ) -> RuleState | None:
         """Publish the unpublished events about alerts after a change was stored; return the stored state of the rule.
 
@@ -183,22 +189,27 @@ class RuleEvaluator:
             state: stored state.
             changes: stored changes of the alerts.
             token: token of the changed record.
+            outages: outages of the current evaluation.
         """
         marked = {alert.id: alert for alert in before.alerts if alert.marks} | {
             alert.id: alert for alert in changes.puts
         }
-        settled = await self._try_to_publish_events(RuleRecord(before.rule, state, tuple(marked.values()), token))
+        record = RuleRecord(before.rule, state, tuple(marked.values()), token)
+        settled = await self._try_to_publish_events(record, outages)
         return state if settled is None else settled.state
 
-    async def _try_to_publish_events(self, record: RuleRecord) -> RuleRecord | None:
+    async def _try_to_publish_events(self, record: RuleRecord, outages: Outages) -> RuleRecord | None:
         """Publish the unpublished events about a rule's alerts; return the record without the marks of these events.
 
         Return None if another process has changed the record. After a failure, return the record with its marks; the
-        scheduler publishes the events later.
+        scheduler publishes the events later. After an outage nothing is published, so that the rules do not wait.
         """
+        if outages.has_publication_failed:
+            return record
         try:
-            return await self._notifications.publish_unpublished_events(record)
+            return await self._notifications.publish_unpublished_events(record, outages)
         except WorkspaceError as error:
+            outages.has_publication_failed = error.kind is Kind.UNAVAILABLE
             count("workspace.alerts.failures")
             _LOG.warning("events about alerts stay unpublished: %s", error, extra=fields(rule=record.rule))
             return record

@@ -19,6 +19,16 @@ from tests.unit.shared.alerts.fakes import (
 )
 
 
+def build_workspace_with_two_absence_rules() -> AlertWorkspace:
+    """Return a workspace with two rules that read the same data: absence rules of the connections press and rig."""
+    rules = [build_absence_rule(lookup=name, connections=[name]) for name in ("press", "rig")]
+    press = build_catalog().connections["press"]
+    connections = {
+        name: replace(press, value=press.value.model_copy(update={"lookup": name})) for name in ("press", "rig")
+    }
+    return AlertWorkspace(build_catalog(*map(build_entry, rules), connections=connections))
+
+
 @pytest.mark.parametrize("change", ["deleted", "disabled"])
 async def test_the_end_of_a_rule_resolves_its_alerts(alert_workspace: AlertWorkspace, change: str) -> None:
     """If a rule is deleted or disabled, its alerts and its error are resolved at once."""
@@ -95,12 +105,7 @@ async def test_a_rule_that_was_created_again_does_not_wait_for_an_audit_event(al
 
 async def test_an_acknowledgement_that_cannot_be_audited_delays_no_rule() -> None:
     """While the audit log rejects an acknowledgement, all rules with the same data fire and resolve as usual."""
-    rules = [build_absence_rule(lookup=name, connections=[name]) for name in ("press", "rig")]
-    press = build_catalog().connections["press"]
-    connections = {
-        name: replace(press, value=press.value.model_copy(update={"lookup": name})) for name in ("press", "rig")
-    }
-    workspace = AlertWorkspace(build_catalog(*map(build_entry, rules), connections=connections))
+    workspace = build_workspace_with_two_absence_rules()
     workspace.connections.states = {
         "press": ConnectionState("CONNECTED", 1, AT - timedelta(hours=1)),
         "rig": ConnectionState("CONNECTED", 1, AT),
@@ -119,6 +124,33 @@ async def test_an_acknowledgement_that_cannot_be_audited_delays_no_rule() -> Non
     assert list(workspace.audit_log.events) == [f"acknowledge-{alert_id}"]
     assert not any(state.has_marks for state in workspace.store.states.values())
     assert not workspace.store.alerts[alert_id].marks
+
+
+async def test_rules_with_the_same_data_wait_once_for_the_webhook_outbox() -> None:
+    """While the webhook outbox does not respond, it is called once for all rules with the same data."""
+    workspace = build_workspace_with_two_absence_rules()
+    for seconds in (600, RETRY_SECONDS):
+        workspace.outbox.failures = 10
+        assert await workspace.run_scheduler_after(seconds) == []
+        assert workspace.outbox.failures == 9
+    workspace.outbox.failures = 0
+    published = await workspace.run_scheduler_after(RETRY_SECONDS)
+    assert published == [("alert.firing", "press"), ("alert.firing", "rig")]
+
+
+async def test_rules_with_the_same_data_wait_once_for_the_audit_log() -> None:
+    """While the audit log does not respond, it is called once for all rules with the same data."""
+    workspace = build_workspace_with_two_absence_rules()
+    await workspace.run_scheduler_after(600)
+    workspace.audit_log.failures = 10
+    for alert_id in workspace.store.alerts:
+        await workspace.build_service().acknowledge(alert_id, "editor@t", None)
+    workspace.audit_log.failures = 10
+    await workspace.run_scheduler_after(RETRY_SECONDS)
+    assert workspace.audit_log.failures == 9
+    workspace.audit_log.failures = 0
+    await workspace.run_scheduler_after(RETRY_SECONDS)
+    assert len(workspace.audit_log.events) == 2
 
 
 async def test_rules_are_evaluated_while_events_cannot_be_published(alert_workspace: AlertWorkspace) -> None:

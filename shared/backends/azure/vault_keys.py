@@ -90,7 +90,8 @@ class VaultSigningKey:
 def select_signing_version(versions: Sequence[KeyVersion], at: datetime) -> KeyVersion:
     """Return the key version that signs: the newest that may sign and has been valid for at least :data:`SETTLING`.
 
-    If there is no such version, the oldest version that may sign signs; if none may sign, the oldest version.
+    If there is no such version, the oldest version that may sign signs. If none may sign, the version is selected as if
+    all could; Key Vault then refuses the signature.
     """
     valid = [version for version in versions if version.can_sign_at(at)] or versions
     settled = [version for version in valid if _compute_first_signature_time(version) <= at]
@@ -108,8 +109,8 @@ def select_versions_to_publish(versions: Sequence[KeyVersion], at: datetime) -> 
 
 def _has_replaced_earlier_versions(version: KeyVersion, at: datetime) -> bool:
     """Return whether a version has signed for so long that all tokens of earlier versions have expired."""
-    # After a version has expired, an earlier version signs again.
-    return version.can_sign_at(at) and _compute_first_signature_time(version) + OUTLIVED <= at
+    # After a version has expired, an earlier version signs again, and must be published before it signs.
+    return version.can_sign_at(at + SETTLING) and _compute_first_signature_time(version) + OUTLIVED <= at
 
 
 def _compute_first_signature_time(version: KeyVersion) -> datetime:

@@ -133,7 +133,7 @@ async def test_a_key_version_signs_after_its_activation_date(emulator: KeyVaultD
 
 @pytest.mark.usefixtures("uncached_key_versions")
 async def test_an_expired_key_version_does_not_sign(emulator: KeyVaultDouble, vault_client: Vault) -> None:
-    """From the expiry date of a key version on, an earlier version signs; the tokens of the expired one stay valid."""
+    """From the expiry date of a key version on, an earlier version signs, which is published an hour before."""
     clock = Clock()
     key = VaultSigningKey(vault_client, "tokens", runtime=Runtime(now=clock))
     old = emulator.keys.create_version("tokens", START.timestamp() - 10_000)
@@ -141,7 +141,9 @@ async def test_an_expired_key_version_does_not_sign(emulator: KeyVaultDouble, va
     new.expires = int((START + timedelta(days=60)).timestamp())
     clock.now = START + timedelta(days=59)
     assert await list_published_ids(key) == [get_key_id(new)]
-    clock.now += timedelta(days=1)
+    clock.now += timedelta(days=1) - SETTLING
+    assert await list_published_ids(key) == [get_key_id(new), get_key_id(old)]
+    clock.now += SETTLING
     assert await list_published_ids(key) == [get_key_id(old), get_key_id(new)]
     newest = emulator.keys.create_version("tokens", clock.now.timestamp())
     clock.now += SETTLING

@@ -73,13 +73,21 @@ class ChainTrees:
         incomplete = await self._list_incomplete_tiles(chain, complete)
         if not incomplete:
             return
-        built = await self.build_tree(chain, 0, complete * SUBTREE_LEAVES)
-        if built.nodes != tree.nodes[: complete.bit_count()]:
+        if not await self._has_subtree_roots(chain, tree.nodes[: complete.bit_count()], complete):
             self.forget_roots(chain)
             _LOG.warning("the stored hashes of a chain differ from its signed tree", extra=fields(target=chain.target))
             return
         for tile in incomplete:
             await self._save_tile(chain, tile, complete)
+
+    async def _has_subtree_roots(self, chain: ChainKey, nodes: list[bytes], complete: int) -> bool:
+        """Return whether the first ``complete`` subtrees of a chain have the given nodes; False for a damaged hash."""
+        try:
+            return (await self.build_tree(chain, 0, complete * SUBTREE_LEAVES)).nodes == nodes
+        except WorkspaceError as error:
+            if error.kind is not Kind.CONFLICT:
+                raise
+            return False
 
     def forget_roots(self, chain: ChainKey) -> None:
         """Remove the cached subtree roots of a chain, so that they are loaded or computed again."""
@@ -122,15 +130,15 @@ class ChainTrees:
         return True
 
     async def _list_incomplete_tiles(self, chain: ChainKey, complete: int) -> list[int]:
-        """Return the numbers of the tiles of ``complete`` subtrees that are missing or have too few roots."""
+        """Return the numbers of the tiles of ``complete`` subtrees that are missing or have too few roots, in order."""
         incomplete: list[int] = []
         for tile in reversed(range(-(-complete // TILE_ROOTS))):
             wanted = min(TILE_ROOTS, complete - tile * TILE_ROOTS)
             if self._tiles is None or len(await self._tiles.load(chain, tile)) >= wanted:
-                # Earlier tiles are complete if this one is.
+                # Tiles are stored in order, so earlier tiles are complete if this one is.
                 break
             incomplete.append(tile)
-        return incomplete
+        return incomplete[::-1]
 
     async def _save_tile(self, chain: ChainKey, tile: int, complete: int) -> None:
         """Store the roots of one tile of a chain's tree, which has ``complete`` complete subtrees."""

@@ -8,6 +8,7 @@ import pytest
 from oi.verification.merkle import is_included
 
 from shared.backends.embedded.checkpoint_files import FileCheckpointStore
+from shared.errors import WorkspaceError
 from shared.provenance import chain_trees
 from shared.provenance.chain_trees import ChainTrees
 from shared.provenance.checkpoints import build_checkpoint_name_prefix
@@ -130,6 +131,39 @@ async def test_wrong_roots_are_not_stored(tmp_path: Path) -> None:
         await ledger.fill(PLATFORM, 1)
         await ledger.checkpoints.create(PLATFORM)
         assert await are_proofs_valid(ledger, ledger.checkpoints.trees)
+
+
+@pytest.mark.usefixtures("small_tiles")
+async def test_a_checkpoint_is_complete_although_an_old_hash_is_damaged(tmp_path: Path) -> None:
+    """If a Hash that an earlier checkpoint covers is not hexadecimal, a new checkpoint is created without tiles."""
+    async with open_ledger(tmp_path) as ledger:
+        await ledger.fill(PLATFORM, 15)
+        await ledger.checkpoints.create(PLATFORM)
+        stored = (await ledger.records(PLATFORM))[13].hash
+        set_hash(ledger, 14, "not hex")
+        await ledger.fill(PLATFORM, 30)
+        created = await ledger.checkpoints.create(PLATFORM)
+        assert created is not None
+        signature = await FileCheckpointStore(tmp_path / "checkpoints").find_checkpoint(f"{created.name}.cose")
+        assert signature is not None
+        set_hash(ledger, 14, stored)
+        assert await are_proofs_valid(ledger, ledger.checkpoints.trees)
+
+
+@pytest.mark.usefixtures("small_tiles")
+async def test_tiles_are_stored_in_their_order(ledger: Ledger) -> None:
+    """If storing one of several new tiles fails, the next checkpoint stores this tile and the later ones."""
+    await ledger.checkpoints.create(PLATFORM)
+    await ledger.fill(PLATFORM, 30)
+    folder = ledger.folder / "checkpoints" / build_checkpoint_name_prefix(PLATFORM)
+    (folder / "roots-000001.state").mkdir()
+    with pytest.raises(WorkspaceError, match="cannot be read or written"):
+        await ledger.checkpoints.create(PLATFORM)
+    (folder / "roots-000001.state").rmdir()
+    await ledger.fill(PLATFORM, 1)
+    await ledger.checkpoints.create(PLATFORM)
+    tiles = Tiles(FileCheckpointStore(ledger.folder / "checkpoints"), build_checkpoint_name_prefix)
+    assert [len(await tiles.load(PLATFORM, tile)) for tile in range(3)] == [4, 4, 1]
 
 
 @pytest.mark.usefixtures("small_tiles")

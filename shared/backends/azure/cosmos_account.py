@@ -77,6 +77,7 @@ class CosmosAccount:
         self._create_transport = create_transport
         self._opening = SharedAttempts()
         self._checks: defaultdict[str, SharedAttempts] = defaultdict(SharedAttempts)
+        self._opened: asyncio.Task[CosmosClient] | None = None
         self._client: CosmosClient | None = None
         self._credential: DefaultAzureCredential | None = None
         self._containers: dict[str, ContainerProxy] = {}
@@ -96,7 +97,14 @@ class CosmosAccount:
         return self._containers[name]
 
     async def close(self) -> None:
-        """Close the connections to the Cosmos DB account."""
+        """Close the connections to the Cosmos DB account; an opening that has not ended is cancelled."""
+        if self._opened is not None:
+            self._opened.cancel()
+            await asyncio.wait({self._opened})
+            self._opened = None
+        await self._close_client()
+
+    async def _close_client(self) -> None:
         client, self._client = self._client, None
         credential, self._credential = self._credential, None
         self._containers.clear()
@@ -107,7 +115,11 @@ class CosmosAccount:
 
     async def _get_or_open_client(self) -> CosmosClient:
         async with self._opening.hold_lock():
-            return self._client or await self._open_client()
+            if self._opened is None:
+                self._opened = asyncio.create_task(self._open_client())
+            # Callers can have shorter timeouts than the opening. If a cancelled caller ended it, the next caller would
+            # open the account from the beginning.
+            return await asyncio.shield(self._opened)
 
     async def _open_client(self) -> CosmosClient:
         try:
@@ -115,8 +127,9 @@ class CosmosAccount:
             async with asyncio.timeout(OPEN_SECONDS):
                 _reject_unsuitable_account(await open_client(self._client))
         except BaseException as error:
+            self._opened = None
             # Otherwise a client that failed to open would not close its connections.
-            await self.close()
+            await self._close_client()
             if not isinstance(error, Exception) or isinstance(error, WorkspaceError):
                 raise
             _LOG.exception("the Cosmos DB account cannot be opened")

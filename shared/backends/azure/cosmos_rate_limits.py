@@ -60,7 +60,6 @@ class CosmosLeaseStore:
 
         try:
             async with asyncio.timeout(self._timeout_seconds):
-                await self._open_container()
                 item = await self._items.change(place, place, lease_budget, known_item=self._known.pop(place, None))
         except TimeoutError:
             detail = "The store of rate limits did not respond in time."
@@ -70,14 +69,6 @@ class CosmosLeaseStore:
         elif len(self._known) >= _KNOWN:
             self._known.clear()
         return leases[0]
-
-    async def _open_container(self) -> None:
-        try:
-            # Opening the account can take longer than a lease may. If the timeout cancelled it, each lease would open
-            # the account from the beginning.
-            await asyncio.shield(self._account.open_container(RATE_LIMITS.name))
-        except WorkspaceError as error:
-            raise self._items.build_unavailable_error() from error
 
 
 class _PrincipalBudget:

@@ -2,6 +2,8 @@
 
 import asyncio
 import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
@@ -70,6 +72,18 @@ async def test_an_open_account_is_not_read_again() -> None:
         await account.close()
 
 
+@asynccontextmanager
+async def open_slow_account() -> AsyncIterator[tuple[CosmosAccount, CosmosServer]]:
+    """Return an account that takes half a second to open, and its server; close both after the block."""
+    async with CosmosServer() as server:
+        await create_database(server)
+        server.faults.add(InjectedFault(FaultKind.DELAY, lambda sent: sent.operation == "read_account", seconds=0.5))
+        server.requests.clear()
+        account = CosmosAccount(server.endpoint, DATABASE, key=server.key)
+        yield account, server
+        await account.close()
+
+
 async def test_callers_that_wait_for_an_account_share_its_failure() -> None:
     """If an account cannot be opened, all callers that wait for it fail after one attempt to open it."""
     transports: list[AsyncHttpTransport[Any, Any]] = []
@@ -89,6 +103,27 @@ async def test_callers_that_wait_for_an_account_share_its_failure() -> None:
         await create_database(server)
         assert (await account.open_container(CONNECTIONS.name)).id == CONNECTIONS.name
         await account.close()
+
+
+async def test_a_cancelled_caller_does_not_end_the_opening() -> None:
+    """If a caller is cancelled while the account opens, the opening continues for the next caller."""
+    async with open_slow_account() as (account, server):
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.05):
+                await account.open_container(CONNECTIONS.name)
+        assert (await account.open_container(CONNECTIONS.name)).id == CONNECTIONS.name
+        assert len(server.requests.list_by_operation("read_account")) == 1
+
+
+async def test_closing_an_account_ends_its_opening() -> None:
+    """If an account is closed while it opens for a cancelled caller, no connection is open afterwards."""
+    async with open_slow_account() as (account, _):
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.05):
+                await account.open_container(CONNECTIONS.name)
+        await account.close()
+        assert asyncio.all_tasks() == {asyncio.current_task()}
+        assert account._client is None
 
 
 async def test_callers_that_wait_for_a_container_share_its_failure() -> None:

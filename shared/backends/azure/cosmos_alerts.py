@@ -153,10 +153,10 @@ def _build_sort_key(started_at: str, alert_id: str) -> str:
 
 
 def _build_partial_state(before: RuleState | None, after: RuleState | None) -> RuleState | None:
-    """Build the state that is stored until the last transaction: the rule is due, and not idle.
+    """Build the state that is stored until the last transaction: the rule is not idle, and due as before.
 
-    If the process ends before the last transaction, the alerts of the earlier ones are published, and they end with the
-    rule, even if the rule is disabled or deleted before its next evaluation.
+    If the process ends before the last transaction, the alerts that are stored are published. They end when the rule
+    ends, even if the rule is disabled or deleted before its next evaluation.
 
     Args:
         before: stored state of the rule; None before its first evaluation.

@@ -207,9 +207,11 @@ KNOWN_CHAINS: Final = 10_000
 
 
 class Segments:
-    """Finder of the segments (partitions) of chains; it reads only records, because head items can be forged.
+    """Finder of the segments (partitions) of chains by their records, because head items can be forged.
 
-    The last sequence number of a sealed segment never changes and is cached. A record belongs to a segment if its
+    The last sequence number of a sealed segment never changes and is cached. Head items state which segments are
+    sealed; while the head item of a segment is missing or damaged, this segment and all later ones are not cached, and
+    each read sends up to three requests for each of them. A record belongs to a segment if its
     sequence number is higher than the last sequence number of the previous segment. All other records are forged, and
     are ignored.
 

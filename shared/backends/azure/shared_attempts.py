@@ -1,4 +1,4 @@
-"""Attempts to reach a service that run one at a time and whose failures concern all waiting callers.
+"""Attempts to reach a service that run one at a time; all waiting callers share the failure of an attempt.
 
 This module is separate, because clients of Cosmos DB and of Key Vault use it.
 """

@@ -9,8 +9,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-PATIENCE_SECONDS = 150
-"""Maximum wait for a result: Data Explorer ingests events in batches, checkpoints take up to a minute."""
+PATIENCE_SECONDS = 420
+"""Maximum wait for a result: without streaming ingestion, Data Explorer collects rows for five minutes by default."""
 POLL_SECONDS = 2
 """Time between two looks at a result; a workspace of the tier Free allows 60 requests a minute."""
 CALL_SECONDS = 240
@@ -143,7 +143,7 @@ def _build_opener(address: str) -> urllib.request.OpenerDirector:
 
 
 def wait_until(get_result: Callable[[], object], expected_result: object) -> None:
-    """Call ``get_result`` repeatedly until it returns ``expected_result``; raise CheckFailedError after 150 seconds."""
+    """Call ``get_result`` repeatedly until it returns ``expected_result``; raise CheckFailedError after 420 seconds."""
     deadline = time.monotonic() + PATIENCE_SECONDS
     while (seen := get_result()) != expected_result:
         if time.monotonic() > deadline:

@@ -5,7 +5,31 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from scripts.smoke.calls import TokenHolder
+from scripts.smoke import calls
+from scripts.smoke.calls import CheckFailedError, TokenHolder, wait_until
+
+
+class _VirtualTime:
+    """Time that passes only while a caller sleeps."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def monotonic(self) -> float:
+        """Return the virtual time in seconds."""
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        """Advance the virtual time."""
+        self.now += seconds
+
+
+@pytest.fixture
+def virtual_time(monkeypatch: pytest.MonkeyPatch) -> _VirtualTime:
+    """Replace the time of the smoke test's calls."""
+    virtual = _VirtualTime()
+    monkeypatch.setattr(calls, "time", virtual)
+    return virtual
 
 
 class _EmptyReply(BaseHTTPRequestHandler):
@@ -31,3 +55,16 @@ def test_the_credential_is_sent_to_no_proxy_over_http(monkeypatch: pytest.Monkey
         assert TokenHolder(f"http://127.0.0.1:{server.server_port}", "token").get("/").status == 200
         server.shutdown()
         thread.join()
+
+
+def test_rows_of_queued_ingestion_are_awaited(virtual_time: _VirtualTime) -> None:
+    """The smoke test waits longer than the five minutes for which Data Explorer collects rows by default."""
+    wait_until(lambda: virtual_time.now >= 6 * 60, True)
+    assert virtual_time.now == 6 * 60
+
+
+def test_the_wait_for_a_result_ends(virtual_time: _VirtualTime) -> None:
+    """A result that never arrives is a failed check, which names the last result."""
+    with pytest.raises(CheckFailedError, match="the result is still 0 after 420 s; expected 1"):
+        wait_until(lambda: 0, 1)
+    assert virtual_time.now > 6 * 60

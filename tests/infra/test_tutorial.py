@@ -299,22 +299,74 @@ def test_the_settings_file_contains_each_setting_of_the_page(recording_shell: Sh
 
 
 def test_the_variables_of_github_agree_with_the_settings_file(recording_shell: Shell) -> None:
-    """Both environments of GitHub get the settings of the file; those that are empty are not set."""
+    """Both environments of GitHub get the settings of the file; optional ones that are empty are deleted."""
     page = (ROOT / "docs" / "how-to" / "deploy-from-github.md").read_text(encoding="utf-8")
     [block] = [each for each in BLOCK.findall(page) if "gh variable set AZURE_TENANT_ID" in each]
     program = recording_shell.root / "bin" / "gh"
-    program.write_text(RECORDER.format(name="gh"), encoding="utf-8")
+    # As gh does for a variable that does not exist.
+    text = RECORDER.format(name="gh") + '[ "$2" != delete ] || exit 1\n'
+    program.write_text(text, encoding="utf-8")
     program.chmod(0o755)
     start = read_blocks(until="5. Deploy the templates").replace("OI_ENVIRONMENT=dev", "OI_ENVIRONMENT=prod")
-    for consistency in ("", "BoundedStaleness"):
+    for consistency, regions in (("", "northeurope"), ("BoundedStaleness", "")):
         (recording_shell.root / "calls").unlink(missing_ok=True)
         script = start.replace('COSMOS_CONSISTENCY=""', f'COSMOS_CONSISTENCY="{consistency}"')
+        script = script.replace('COSMOS_READ_REGIONS="northeurope"', f'COSMOS_READ_REGIONS="{regions}"')
         code, printed, calls = recording_shell.run(f"{script}\n{block}")
         assert code == 0, printed
         for environment in ("prod", "prod-preview"):
-            command = f"gh variable set COSMOS_CONSISTENCY --env {environment} --body {consistency}"
-            assert (command in calls) == bool(consistency)
-            assert f"gh variable set COSMOS_READ_REGIONS --env {environment} --body northeurope" in calls
+            for name, value in (("COSMOS_CONSISTENCY", consistency), ("COSMOS_READ_REGIONS", regions)):
+                options = f"{name} --env {environment}"
+                expected = f"gh variable set {options} --body {value}" if value else f"gh variable delete {options}"
+                changes = rf"gh variable (set|delete) {options}( |$)"
+                assert [call for call in calls if re.match(changes, call)] == [expected]
+
+
+def _change_az(shell: Shell, case: str) -> None:
+    """Let the fake of Azure CLI reply differently to some commands."""
+    path = shell.root / "bin" / "az"
+    text = path.read_text(encoding="utf-8")
+    path.write_text(text.replace('case "$*" in\n', f'case "$*" in\n  {case} ;;\n', 1), encoding="utf-8")
+
+
+def test_a_repeated_registration_does_not_replace_the_settings(recording_shell: Shell) -> None:
+    """If the application exists already, step 4 prints its client id and leaves the settings file unchanged."""
+    script = read_blocks(until="5. Deploy the templates")
+    code, printed, _ = recording_shell.run(script)
+    assert code == 0, printed
+    settings = recording_shell.home / ".oi" / "dev" / "dev.env"
+    before = settings.read_text(encoding="utf-8")
+    _change_az(recording_shell, '"ad app list"*) echo other-id')
+    # As a person types it: a shell that goes on after an error.
+    _, printed, _ = recording_shell.run(f"set +e\n{script}")
+    assert "exists, with this client id:\nother-id" in printed
+    assert settings.read_text(encoding="utf-8") == before
+
+
+@pytest.mark.parametrize(
+    ("page", "command", "failure"),
+    [
+        ("optional-parts-on-azure.md", "register-audience", '"ad app list"*) echo other-id'),
+        ("operate.md", "keyvault key rotate --vault-name", '"keyvault key rotate"*) exit 1'),
+    ],
+)
+def test_settings_without_a_value_are_not_deployed(
+    recording_shell: Shell, page: str, command: str, failure: str
+) -> None:
+    """If a command cannot get the value of a setting, its block changes no settings file and deploys nothing."""
+    text = (ROOT / "docs" / "how-to" / page).read_text(encoding="utf-8")
+    [block] = [each for each in BLOCK.findall(text) if command in each and "deploy-templates" in each]
+    start = read_blocks(until="5. Deploy the templates").replace("OI_ENVIRONMENT=dev", "OI_ENVIRONMENT=prod")
+    code, printed, _ = recording_shell.run(start)
+    assert code == 0, printed
+    settings = recording_shell.home / ".oi" / "prod" / "prod.env"
+    before = settings.read_text(encoding="utf-8")
+    _change_az(recording_shell, failure)
+    known = f"export OI_ENVIRONMENT=prod OI_HOME=~/.oi/prod VAULT_NAME=kv-plant APP_URL={recording_shell.address}"
+    known += f" CONSOLE_URLS={recording_shell.address}/console/"
+    _, _, calls = recording_shell.run(f'set +e\n{known}\n. "$OI_HOME/prod.env"\n{block}')
+    assert settings.read_text(encoding="utf-8") == before
+    assert not any(call.startswith("az deployment sub create") for call in calls)
 
 
 def test_a_failed_deployment_does_not_replace_the_outputs(recording_shell: Shell) -> None:

@@ -272,8 +272,13 @@ var environmentPart = isLegal ? lowerName : fail('${rule}; it is ${environmentNa
 
 // Both networks exist during a failover, and no network can be peered with two networks of the same addresses.
 var regionNetwork = isAway ? secondNetwork : homeNetwork
-var networkRule = 'homeNetwork and secondNetwork must differ'
-var networkPrefix = homeNetwork == secondNetwork ? fail('${networkRule}; both are ${homeNetwork}') : regionNetwork
+// Numbers without leading zeros, so that different texts are different addresses.
+var addressNumbers = map(range(0, 256), each => string(each))
+var networkParts = concat(split(homeNetwork, '.'), split(secondNetwork, '.'))
+var haveTwoParts = length(split(homeNetwork, '.')) == 2 && length(split(secondNetwork, '.')) == 2
+var areNetworks = haveTwoParts && empty(filter(networkParts, each => !contains(addressNumbers, each)))
+var networkRule = areNetworks ? 'homeNetwork and secondNetwork must differ' : 'homeNetwork and secondNetwork must each be two numbers from 0 to 255, such as 10.40'
+var networkPrefix = areNetworks && homeNetwork != secondNetwork ? regionNetwork : fail('${networkRule}; they are ${homeNetwork} and ${secondNetwork}')
 
 var allTags = union(tags, { 'azd-env-name': environmentName, product: 'industrial-data-workspace' })
 var homeBase = 'oi-${environmentPart}'

@@ -535,6 +535,15 @@ def test_equal_networks_of_two_regions_are_rejected() -> None:
         evaluate_deployment(BICEP / "prod.bicepparam", ENVIRONMENT, {"homeNetwork": "10.41"})
 
 
+@pytest.mark.parametrize("network", ["10.40.", "300.1", "1040", "010.40", "10.x", "10.4.1", ".10"])
+@pytest.mark.parametrize("parameter", ["homeNetwork", "secondNetwork"])
+def test_networks_that_are_no_addresses_are_rejected(parameter: str, network: str) -> None:
+    """A deployment is rejected if a network is not written as two numbers from 0 to 255 without leading zeros."""
+    rule = "homeNetwork and secondNetwork must each be two numbers from 0 to 255"
+    with pytest.raises(DeploymentError, match=f"{rule}.*{re.escape(network)}"):
+        evaluate_deployment(BICEP / "prod.bicepparam", ENVIRONMENT, {parameter: network})
+
+
 def test_the_gateway_probe_requests_a_path_that_replies_to_get() -> None:
     """The health probe of Web PubSub requests a path that replies to GET, and not only to HEAD."""
     gateway = find_only_resource(evaluate_situation("everything"), "Microsoft.Network/applicationGateways").body[

@@ -26,7 +26,7 @@ JITTER: Final = 0.1
 """Largest random deviation of a delay, as a fraction; it spreads the retries after an outage."""
 
 DISABLED_AFTER: Final = timedelta(days=5)
-"""Duration without a successful attempt after which the next delivery that fails for good disables its endpoint."""
+"""Duration of failed attempts only, after which a delivery that fails for good disables its endpoint."""
 
 
 def compute_retry_time(retries: int, at: datetime, runtime: Runtime) -> datetime | None:
@@ -40,6 +40,11 @@ def compute_retry_time(retries: int, at: datetime, runtime: Runtime) -> datetime
     if retries >= len(RETRY_DELAYS):
         return None
     return at + RETRY_DELAYS[retries] * runtime.uniform(1 - JITTER, 1 + JITTER)
+
+
+def is_manual_retry(delivery: Delivery) -> bool:
+    """Return whether the attempt of a delivery was requested after the delivery had ended."""
+    return delivery.retries > len(RETRY_DELAYS)
 
 
 class DeliveryLog:
@@ -89,7 +94,8 @@ class DeliveryLog:
     async def retry(self, endpoint_id: str, delivery_id: str) -> Delivery:
         """Make a delivery due now, so that the worker sends it again under the same id; return the delivery.
 
-        A delivery that has ended gets one attempt; a pending delivery keeps its remaining retries. A delivery that a
+        A delivery that has ended gets one attempt, whose failure does not disable the endpoint unless the endpoint
+        replies 410 (see :func:`is_manual_retry`); a pending delivery keeps its remaining retries. A delivery that a
         worker is sending at this moment does not change.
 
         Raises:
@@ -101,7 +107,7 @@ class DeliveryLog:
         def reschedule_delivery(before: Delivery) -> Delivery | None:
             if before.lease:
                 return None  # an attempt runs at this moment
-            retries = before.retries if before.status is DeliveryStatus.PENDING else len(RETRY_DELAYS)
+            retries = before.retries if before.status is DeliveryStatus.PENDING else len(RETRY_DELAYS) + 1
             updates = {"status": DeliveryStatus.PENDING, "retries": retries, "next_attempt_at": at, "scheduled_at": at}
             return before.model_copy(update=updates)
 

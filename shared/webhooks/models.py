@@ -174,7 +174,8 @@ class Delivery(_Record):
         event_type: type of the event. A newer version of the service may have stored a type that this version does not
             know.
         body: the event as JSON text in the format ``standard``.
-        retries: number of automatic retries that were scheduled so far.
+        retries: number of automatic retries that were scheduled so far; larger than the number of all automatic
+            retries if a retry was requested after the delivery had ended.
         attempts: the last 20 attempts, oldest first.
         next_attempt_at: time of the next attempt; None if the delivery has ended.
         scheduled_at: time at which the next attempt was scheduled or a worker claimed the delivery.

@@ -15,7 +15,7 @@ from shared.observability.logs import fields, get_logger
 from shared.observability.metrics import count
 from shared.runtime import SYSTEM_RUNTIME, Runtime
 from shared.webhooks.audit import add_audit_event
-from shared.webhooks.deliveries import DISABLED_AFTER, compute_retry_time
+from shared.webhooks.deliveries import DISABLED_AFTER, compute_retry_time, is_manual_retry
 from shared.webhooks.models import Attempt, Delivery, DeliveryStatus, EndpointList, WebhookEndpoint
 from shared.webhooks.ports import WebhookStore
 from shared.webhooks.registry import SERVICE_USER, EndpointRegistry, add_or_replace_endpoint
@@ -239,12 +239,14 @@ class DeliveryWorker:
 def _find_reason_to_disable(endpoint: WebhookEndpoint, delivery: Delivery) -> str | None:
     """Return why an endpoint must be disabled after the last attempt of a delivery; None if it stays enabled.
 
-    An endpoint is disabled if it replied 410, or if a delivery has failed after its last retry and no attempt has
-    succeeded for ``DISABLED_AFTER``.
+    An endpoint is disabled if it replied 410, or if a delivery has failed after its last automatic retry and no attempt
+    has succeeded for ``DISABLED_AFTER``.
     """
     attempt, since = delivery.attempts[-1], endpoint.failing_since
     if attempt.http_status == _GONE:
         return "The endpoint replied with status 410 (Gone)."
-    if delivery.status is DeliveryStatus.FAILED and since is not None and attempt.at - since >= DISABLED_AFTER:
+    # The failure of a manual retry says nothing about the days before it, in which possibly nothing was sent.
+    has_used_all_retries = delivery.status is DeliveryStatus.FAILED and not is_manual_retry(delivery)
+    if has_used_all_retries and since is not None and attempt.at - since >= DISABLED_AFTER:
         return f"All deliveries have failed since {since:%Y-%m-%d %H:%M} UTC."
     return None

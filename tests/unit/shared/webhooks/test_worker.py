@@ -242,6 +242,26 @@ async def test_a_first_failure_after_quiet_days_does_not_disable_the_endpoint(
     assert (await webhook_services.list_all(endpoint))[0].status is DeliveryStatus.DELIVERED
 
 
+async def test_a_failed_manual_retry_after_quiet_days_does_not_disable_the_endpoint(
+    webhook_services: WebhookServices,
+) -> None:
+    """The failure of a retry on request does not disable an endpoint, so waiting deliveries are sent."""
+    endpoint = await webhook_services.create_endpoint()
+    await webhook_services.publish("k1")
+    await fail_all_retries(webhook_services)
+    [failed] = await webhook_services.list_all(endpoint)
+    webhook_services.time.advance(DISABLED_AFTER.total_seconds())
+    await webhook_services.publish("k2")
+    await webhook_services.send_due_deliveries()
+    await webhook_services.deliveries.retry(endpoint.id, failed.id)
+    await webhook_services.send_due_deliveries()
+    assert (await webhook_services.service.get(endpoint.id)).enabled
+    webhook_services.http.answer = webhook_services.http.accept
+    await webhook_services.send_due_deliveries_after(seconds=RETRY_DELAYS[0].total_seconds())
+    waiting, ended = await webhook_services.list_all(endpoint)
+    assert (waiting.status, ended.status) == (DeliveryStatus.DELIVERED, DeliveryStatus.FAILED)
+
+
 async def test_a_success_ends_the_failures_of_simultaneous_deliveries(webhook_services: WebhookServices) -> None:
     """A success after a failure ends the time of failures, also if both deliveries were started together."""
     endpoint = await webhook_services.create_endpoint()

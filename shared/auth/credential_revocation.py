@@ -1,11 +1,11 @@
 """Revocation of API keys and tokens; each revocation has an audit event.
 
-A revocation and its pending event are stored in one write. Then the event is appended to the audit chain, the consents
-to OAuth clients that were given with the credential are ended, and the pending event is deleted. If the event cannot be
-appended, the consents end nevertheless. If a step fails or the process stops, a background job completes the steps.
+A revocation and its pending event are stored in one write. Then the consents to OAuth clients that were given with the
+credential are ended and their tokens revoked, all events are appended to the audit chain, and the pending event is
+deleted. If a step fails or the process stops, a background job completes the steps.
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime
 from typing import Final
 
@@ -120,7 +120,7 @@ class CredentialRevoker:
         if not is_audited:
             # No event is pending, so no job would end the consents after an interrupted revocation, and a caller who
             # revoked its own credential could not repeat the request.
-            await self._end_grants(event)
+            await self._record_ends(await self._end_grants(event))
         pending = await store(credential_id, at, event if is_audited else None)
         self._credentials.invalidate()
         await self._finish(pending or event, is_audited=is_audited)
@@ -133,22 +133,22 @@ class CredentialRevoker:
         await self._finish(event, is_audited=True)
 
     async def _finish(self, event: AccessEvent, *, is_audited: bool) -> None:
-        """Append the pending event, end the grants of the revoked credential, and delete the pending event."""
+        """End the grants of the revoked credential, append all events, and delete the pending event."""
+        ended: Sequence[str] = ()
+        failure: Exception | None = None
+        try:
+            # After the revocation, so that this finds each consent that was stored before it; before the append, which
+            # can wait for a busy chain.
+            ended = await self._end_grants(event)
+        except Exception as error:  # noqa: BLE001  it is raised after the event is appended
+            failure = error
         if is_audited:
-            await self._append_event(event)
-        # After the revocation, so that this finds each consent that was stored before it. The event is recorded before
-        # this search, which can fail.
-        await self._end_grants(event)
+            await self._audit.append(event)
+        if failure is not None:
+            raise failure
+        await self._record_ends(ended)
         if is_audited:
             await self._delete_pending_event(event)
-
-    async def _append_event(self, event: AccessEvent) -> None:
-        """Append the event of a revocation; if this fails, end the grants before the error is raised."""
-        try:
-            await self._audit.append(event)
-        except Exception:
-            await self._end_grants(event)
-            raise
 
     async def _delete_pending_event(self, event: AccessEvent) -> None:
         try:
@@ -157,7 +157,13 @@ class CredentialRevoker:
             # The event is recorded; the background job appends it again, which adds nothing, and deletes it.
             _LOG.warning("a recorded event stays pending: %s", error, extra=logs.fields(event=event.append_id))
 
-    async def _end_grants(self, event: AccessEvent) -> None:
+    async def _end_grants(self, event: AccessEvent) -> Sequence[str]:
+        """End the grants of the revoked credential without events; return their ids."""
+        if self._grants is None:
+            return ()
+        made_with = (event.after or {}).get("madeWith")
+        return await self._grants.end_grants_of_credential(event.entity_id, event.actor, made_with)
+
+    async def _record_ends(self, grant_ids: Sequence[str]) -> None:
         if self._grants is not None:
-            made_with = (event.after or {}).get("madeWith")
-            await self._grants.end_grants_of_credential(event.entity_id, event.actor, made_with)
+            await self._grants.record_ends(grant_ids)

@@ -277,14 +277,24 @@ class DelegatedGrants(Protocol):
 
     async def end_grants_of_credential(
         self, credential_id: str, actor: str, used_credential: Mapping[str, Any] | None
-    ) -> None:
+    ) -> Sequence[str]:
         """End all grants whose consent was given with a credential, or with a token that descends from the credential.
+
+        The tokens of the grants are revoked. The caller then records the ends by :meth:`record_ends`; if it stops
+        before, a job records them.
 
         Args:
             credential_id: id of the token or API key, which is being revoked.
             actor: id of the member who revokes the token or key.
             used_credential: credential with which that member sent the request, for the audit events.
+
+        Returns:
+            The ids of the ended grants.
         """
+        ...
+
+    async def record_ends(self, grant_ids: Sequence[str]) -> None:
+        """Append the audit events of ended grants, unless they are recorded."""
         ...
 
 

@@ -9,7 +9,7 @@ has ended, and the client then receives no token. Each token that a client has w
 the grant, so the revocation, which follows the end, finds it.
 """
 
-from collections.abc import Awaitable, Callable, Container, Mapping
+from collections.abc import Awaitable, Callable, Container, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
@@ -75,11 +75,11 @@ class GrantEnder:
 
     async def end_grants_of_credential(
         self, credential_id: str, actor: str, used_credential: Mapping[str, Any] | None
-    ) -> None:
-        """End all grants whose consent was given with a token or API key that is being revoked.
+    ) -> Sequence[str]:
+        """End all grants whose consent was given with a token or API key that is being revoked; return their ids.
 
-        The first event is appended after all grants have ended and all their tokens are revoked, because the audit
-        chain can be unavailable.
+        All their tokens are revoked, but no event is appended, because the audit chain can be unavailable.
+        :meth:`record_ends` appends the events.
 
         Args:
             credential_id: id of the token or API key that is being revoked.
@@ -87,9 +87,15 @@ class GrantEnder:
             used_credential: credential with which that member sent the request, for the audit events.
         """
         end = GrantEnd(self._runtime.now(), EndReason.CREDENTIAL, actor, used_credential)
-        grants = await self._store.list_grants_of_credential(credential_id)
-        ended = [await self._store_end_and_revoke_tokens(grant.grant_id, end) for grant in grants]
-        for stored in ended:
+        grant_ids = [grant.grant_id for grant in await self._store.list_grants_of_credential(credential_id)]
+        for grant_id in grant_ids:
+            await self._store_end_and_revoke_tokens(grant_id, end)
+        return grant_ids
+
+    async def record_ends(self, grant_ids: Sequence[str]) -> None:
+        """Append the audit events of ended grants, unless they are recorded."""
+        for grant_id in grant_ids:
+            stored = await self._store.find_grant(grant_id)
             if stored is not None:
                 await self._record_end(stored)
 

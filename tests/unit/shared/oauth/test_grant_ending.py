@@ -1,5 +1,6 @@
 """Tests of how grants end: by a removed client, by a revoked credential, and after an interruption."""
 
+import asyncio
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 from decimal import Decimal
@@ -102,7 +103,7 @@ async def test_a_consent_that_is_stored_during_the_revocation_ends(
 async def test_a_revocation_is_recorded_although_the_search_for_consents_fails(
     oauth_server: Server, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
-    """The event of a revocation is recorded before the search for consents, because this search can fail."""
+    """The event of a revocation is recorded also if the search for consents fails."""
     issued = await oauth_server.api_keys.issue_without_rights_check("test", MEMBER, "k")
     minted = await oauth_server.issuer.issue_token(oauth_server.build_caller(issued.key.key_id), None, None)
     search = oauth_server.store.list_grants_of_credential
@@ -144,6 +145,32 @@ async def test_an_interrupted_revocation_ends_the_grant_later(
     assert oauth_server.list_end_reasons() == ["credentialRevoked"]
     assert [event["ActionType"] for event in oauth_server.trail].count("ApiKey.Revoked") == 1
     assert await oauth_server.credential_store.list_pending_events() == []
+
+
+async def test_a_revocation_ends_grants_before_its_event_is_appended(
+    oauth_server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While the event of a revocation waits for the audit chain, the tokens of the consents are already rejected."""
+    issued = await oauth_server.api_keys.issue_without_rights_check("test", MEMBER, "k")
+    access, _ = await oauth_server.redeem(await oauth_server.consent_as_member(issued.key.key_id))
+    is_appending = asyncio.Event()
+
+    async def wait_for_chain(*_: object, **__: object) -> None:
+        is_appending.set()
+        await asyncio.Event().wait()
+
+    with monkeypatch.context() as patched:
+        patched.setattr(oauth_server, "append", wait_for_chain)
+        revocation = asyncio.create_task(oauth_server.api_keys.revoke(oauth_server.build_caller(), issued.key.key_id))
+        await is_appending.wait()
+        with pytest.raises(WorkspaceError):
+            await oauth_server.authenticate(access)
+        revocation.cancel()
+        await asyncio.gather(revocation, return_exceptions=True)
+    oauth_server.trail.clear()
+    await oauth_server.revoker.complete_pending_revocations()
+    await oauth_server.ender.complete_ends_and_end_orphaned_grants()
+    assert [event["ActionType"] for event in oauth_server.trail] == ["ApiKey.Revoked", "Grant.Ended"]
 
 
 @pytest.mark.parametrize("kind", ["key", "token"])

@@ -1,22 +1,26 @@
 """Models of webhooks: endpoints with their secrets, and deliveries with their attempts."""
 
 import hashlib
+import json
 from base64 import b32encode
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any, Final
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from shared.catalog.alert_rule_models import Severity
 from shared.catalog.etags import compute_definition_etag
+from shared.observability.logs import get_logger
+from shared.timestamps import format_rfc3339
 from shared.webhooks.events import WebhookEvent
 
 MAX_ENDPOINTS: Final = 50
 MAX_SHOWN_ATTEMPTS: Final = 20
 RETENTION: Final = timedelta(days=30)
 """Time for which a delivery stays in the log."""
+_LOG: Final = get_logger("webhooks")
 
 
 class MessageFormat(StrEnum):
@@ -195,13 +199,6 @@ class Delivery(_Record):
     expires_at: datetime
     lease: str = ""
 
-    def reschedule(self, at: datetime) -> "Delivery":
-        """Return a copy of the delivery whose next attempt is at the given time.
-
-        The lease of a claimed delivery does not change.
-        """
-        return self.model_copy(update={"next_attempt_at": at, "scheduled_at": at})
-
     def add_attempt(self, attempt: Attempt, **changes: Any) -> "Delivery":
         """Return a copy of the delivery with one more attempt and without a lease.
 
@@ -209,6 +206,27 @@ class Delivery(_Record):
         """
         attempts = (*self.attempts, attempt)[-MAX_SHOWN_ATTEMPTS:]
         return self.model_copy(update={"attempts": attempts, "lease": "", **changes})
+
+
+def parse_due_delivery(content: str) -> Delivery | None:
+    """Parse the stored JSON text of a delivery; log an error and return None if this is not possible.
+
+    A newer version of the service possibly stored the delivery, and it must not stop the other deliveries.
+    """
+    try:
+        return Delivery.model_validate_json(content)
+    except ValidationError:
+        _LOG.exception("a due webhook delivery cannot be parsed")
+        return None
+
+
+def reschedule_stored_delivery(content: str, at: datetime) -> str:
+    """Return the JSON text of a stored delivery with a new time of the next attempt; the lease does not change.
+
+    Other values are not parsed, because a newer version of the service possibly stored them.
+    """
+    time = format_rfc3339(at)
+    return json.dumps({**json.loads(content), "next_attempt_at": time, "scheduled_at": time}, ensure_ascii=False)
 
 
 def build_delivery_id(endpoint: str, key: str) -> str:

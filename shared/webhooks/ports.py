@@ -57,7 +57,7 @@ class WebhookStore(Protocol):
         """Claim due deliveries of an endpoint for this process; return them in the order in which they became due.
 
         No other caller gets these deliveries before ``leased_until``. Then they are due again, because this
-        process may have crashed.
+        process may have crashed. A delivery that cannot be parsed is not returned, and is also due again only then.
 
         Args:
             endpoint: id of the webhook endpoint.

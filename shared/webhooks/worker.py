@@ -7,8 +7,6 @@ from collections.abc import Coroutine
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from pydantic import ValidationError
-
 from shared.background.ports import CLOCK_TOLERANCE
 from shared.errors import WorkspaceError
 from shared.observability.logs import fields, get_logger
@@ -122,11 +120,7 @@ class DeliveryWorker:
             busy.add(endpoint)
             at, lease = self._runtime.now(), self._runtime.new_id()
             room = MAX_PER_ENDPOINT - self._sending[endpoint]
-            try:
-                claimed = await self._store.claim_due_deliveries(endpoint, at, at + LEASE, lease, room)
-            except ValidationError:  # a newer version of the service possibly stored the delivery
-                _LOG.exception("a due webhook delivery cannot be parsed", extra=fields(webhook=endpoint))
-                continue
+            claimed = await self._store.claim_due_deliveries(endpoint, at, at + LEASE, lease, room)
             if claimed and not listed.is_enabled(endpoint):
                 # The endpoint was possibly created or enabled after the list was read.
                 listed = await self._registry.load()

@@ -142,6 +142,43 @@ async def test_deliveries_are_rescheduled_after_the_clocks_were_set_back(open_st
     assert await read_delivery(other, "endpoint-a", "ended") == ended
 
 
+class NewerDelivery(Delivery):
+    """Delivery of a newer version of the service, which this version cannot parse."""
+
+    retries: Any = "automatic"
+
+
+def build_newer_delivery() -> Delivery:
+    """Return a delivery that cannot be parsed and became due before others."""
+    before = START - SECOND
+    content = build_delivery("newer", next_attempt_at=before, scheduled_at=before).model_dump(exclude={"retries"})
+    return NewerDelivery.model_validate(content)
+
+
+async def test_a_delivery_that_cannot_be_parsed_stops_no_others(
+    open_store: Opener, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A delivery that cannot be parsed is logged and delayed; the other deliveries of its webhook are claimed."""
+    store, other = open_store(), open_store()
+    await store.add_deliveries([build_newer_delivery(), build_delivery()])
+    until = START + 30 * SECOND
+    claimed = await other.claim_due_deliveries("endpoint-a", START, until, "lease-1", 10)
+    assert [each.id for each in claimed] == ["m1"]
+    assert "a due webhook delivery cannot be parsed" in caplog.messages
+    assert await store.find_due_endpoint(until - SECOND, ()) is None
+    assert await store.find_due_endpoint(until, ()) == "endpoint-a"
+
+
+async def test_a_delivery_that_cannot_be_parsed_is_rescheduled(open_store: Opener) -> None:
+    """After clocks are set back, a delivery that cannot be parsed is scheduled anew like the others."""
+    store = open_store()
+    await store.add_deliveries([build_newer_delivery(), build_delivery(scheduled_at=START)])
+    at, limit = START - 1800 * SECOND, START - 1500 * SECOND
+    assert await store.reschedule_deliveries_scheduled_after(at, at, limit, 10) == 2
+    assert await store.reschedule_deliveries_scheduled_after(at, at, limit, 10) == 0
+    assert [each.id for each in await store.claim_due_deliveries("endpoint-a", at, START, "lease-1", 10)] == ["m1"]
+
+
 async def test_another_worker_gets_a_delivery_whose_claim_was_rescheduled(open_store: Opener) -> None:
     """If a worker dies after its claim was rescheduled, another worker gets the delivery at the new time."""
     store, other = open_store(), open_store()

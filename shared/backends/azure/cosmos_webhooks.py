@@ -13,7 +13,7 @@ from shared.backends.azure.cosmos_account import CosmosAccount
 from shared.backends.azure.cosmos_containers import WEBHOOKS
 from shared.backends.azure.cosmos_item_store import CosmosItemStore, Item
 from shared.timestamps import format_rfc3339
-from shared.webhooks.models import Delivery, DeliveryStatus
+from shared.webhooks.models import Delivery, DeliveryStatus, parse_due_delivery, reschedule_stored_delivery
 from shared.webhooks.ports import DeliveryPlace
 
 _DOCUMENTS: Final = "documents"
@@ -66,14 +66,18 @@ class CosmosWebhookStore:
         self, endpoint: str, at: datetime, leased_until: datetime, lease_id: str, limit: int
     ) -> Sequence[Delivery]:
         text = f"SELECT TOP {limit} * FROM c WHERE c.endpoint = @endpoint AND c.dueAt <= @at ORDER BY c.dueAt"  # noqa: S608  a number
-        found = await self._items.query_items(text, endpoint, endpoint=endpoint, at=format_rfc3339(at))
+        items = await self._items.query_items(text, endpoint, endpoint=endpoint, at=format_rfc3339(at))
 
         async def claim_delivery(item: Item) -> Delivery | None:
-            claimed = _delivery_from_item(item).model_copy(update={"lease": lease_id, "scheduled_at": at})
+            found = parse_due_delivery(item["content"])
+            if found is None:
+                await self._items.put_if_unchanged(item, item | {"dueAt": format_rfc3339(leased_until)})
+                return None
+            claimed = found.model_copy(update={"lease": lease_id, "scheduled_at": at})
             after = _delivery_to_item(claimed) | {"dueAt": format_rfc3339(leased_until)}
             return None if await self._items.put_if_unchanged(item, after) is None else claimed
 
-        claims = await asyncio.gather(*map(claim_delivery, found))
+        claims = await asyncio.gather(*map(claim_delivery, items))
         return [each for each in claims if each is not None]
 
     async def reschedule_deliveries_scheduled_after(
@@ -82,9 +86,10 @@ class CosmosWebhookStore:
         text = f"SELECT TOP {limit} * FROM c WHERE c.scheduledAt > @after"  # noqa: S608  a number
         found = await self._items.query_items(text, after=format_rfc3339(scheduled_after))
         for item in found:
-            after = _delivery_to_item(_delivery_from_item(item).reschedule(at))
+            times = {"dueAt": format_rfc3339(until if item["lease"] else at), "scheduledAt": format_rfc3339(at)}
+            content = reschedule_stored_delivery(item["content"], at)
             # If another process has changed the delivery meanwhile, it was scheduled anew.
-            await self._items.put_if_unchanged(item, after | {"dueAt": format_rfc3339(until if item["lease"] else at)})
+            await self._items.put_if_unchanged(item, item | times | {"content": content})
         return len(found)
 
     async def save(self, delivery: Delivery, lease_id: str) -> bool:

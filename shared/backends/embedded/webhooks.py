@@ -7,7 +7,7 @@ from datetime import datetime
 
 from shared.backends.embedded.sqlite import SqliteDatabase, convert_sqlite_errors
 from shared.timestamps import format_rfc3339
-from shared.webhooks.models import Delivery, DeliveryStatus
+from shared.webhooks.models import Delivery, DeliveryStatus, parse_due_delivery, reschedule_stored_delivery
 from shared.webhooks.ports import DeliveryPlace
 
 SCHEMA = """
@@ -28,6 +28,8 @@ _UPDATE = (
     "UPDATE webhook_deliveries SET status = ?, created_at = ?, due_at = ?, lease = ?, expires_at = ?, content = ? "
     "WHERE endpoint = ? AND id = ?"
 )
+_DELAY = "UPDATE webhook_deliveries SET due_at = ? WHERE endpoint = ? AND id = ?"
+_RESCHEDULE = "UPDATE webhook_deliveries SET due_at = ?, content = ? WHERE endpoint = ? AND id = ?"
 
 
 class SqliteWebhookStore:
@@ -75,14 +77,18 @@ class SqliteWebhookStore:
     async def claim_due_deliveries(
         self, endpoint: str, at: datetime, leased_until: datetime, lease_id: str, limit: int
     ) -> Sequence[Delivery]:
-        sql = "SELECT content FROM webhook_deliveries WHERE endpoint = ? AND due_at <= ? ORDER BY due_at LIMIT ?"
+        sql = "SELECT id, content FROM webhook_deliveries WHERE endpoint = ? AND due_at <= ? ORDER BY due_at LIMIT ?"
         values = (endpoint, format_rfc3339(at), limit)
 
         def claim_deliveries(connection: sqlite3.Connection) -> list[Delivery]:
-            found = [Delivery.model_validate_json(row[0]) for row in connection.execute(sql, values).fetchall()]
-            claimed = [each.model_copy(update={"lease": lease_id, "scheduled_at": at}) for each in found]
-            for each in claimed:
-                _update_delivery(connection, each, format_rfc3339(leased_until))
+            claimed: list[Delivery] = []
+            for delivery_id, content in connection.execute(sql, values).fetchall():
+                found = parse_due_delivery(content)
+                if found is None:
+                    connection.execute(_DELAY, (format_rfc3339(leased_until), endpoint, delivery_id))
+                    continue
+                claimed.append(found.model_copy(update={"lease": lease_id, "scheduled_at": at}))
+                _update_delivery(connection, claimed[-1], format_rfc3339(leased_until))
             return claimed
 
         return await self._run_write(claim_deliveries)
@@ -91,15 +97,15 @@ class SqliteWebhookStore:
         self, at: datetime, until: datetime, scheduled_after: datetime, limit: int
     ) -> int:
         sql = (
-            "SELECT content FROM webhook_deliveries WHERE due_at IS NOT NULL "
+            "SELECT endpoint, id, lease, content FROM webhook_deliveries WHERE due_at IS NOT NULL "
             "AND json_extract(content, '$.scheduled_at') > ? LIMIT ?"
         )
 
         def reschedule_deliveries_scheduled_after(connection: sqlite3.Connection) -> int:
             rows = connection.execute(sql, (format_rfc3339(scheduled_after), limit)).fetchall()
-            for each in (Delivery.model_validate_json(row[0]) for row in rows):
-                after = each.reschedule(at)
-                _update_delivery(connection, after, format_rfc3339(until if each.lease else at))
+            for endpoint, delivery_id, lease, content in rows:
+                values = format_rfc3339(until if lease else at), reschedule_stored_delivery(content, at)
+                connection.execute(_RESCHEDULE, (*values, endpoint, delivery_id))
             return len(rows)
 
         return await self._run_write(reschedule_deliveries_scheduled_after)

@@ -198,3 +198,10 @@ def test_item_that_violates_newer_rule_is_loaded() -> None:
     definition = {"id": "ann ", "name": "Ann\u200b", "role": "Viewer"}
     item = CatalogItem("member", "ann ", definition, ItemOrigin.DECLARED, AT, AT, "apply")
     assert build_catalog(StoredCatalog(1, (item,))).members["ann "].name == "Ann\u200b"
+
+
+def test_a_member_with_an_unknown_right_has_its_other_rights() -> None:
+    """A right that only a newer version of the service knows is left out, and the member stays in the team."""
+    definition = {"id": "ann", "name": "Ann", "role": "Viewer", "rights": ["Workspace.Newer.Use", "Workspace.Mcp.Use"]}
+    item = CatalogItem("member", "ann", definition, ItemOrigin.API, AT, AT, "x")
+    assert build_catalog(StoredCatalog(1, (item,))).members["ann"].rights == ("Workspace.Mcp.Use",)

@@ -44,12 +44,7 @@ class EventSources:
                 await source()
             except Exception as error:  # noqa: BLE001  one source must not stop the others
                 count("workspace.webhooks.source_failures", source=name)
-                _LOG.warning(
-                    "events were not published; the next run publishes them: %s",
-                    error,
-                    exc_info=not isinstance(error, WorkspaceError),
-                    extra=fields(source=name),
-                )
+                _log_failure(name, error)
         self._wake()
 
     def run_soon(self) -> None:
@@ -75,6 +70,14 @@ class EventSources:
         while self._is_requested:
             self._is_requested = False
             await self.run()
+
+
+def _log_failure(source: str, error: Exception) -> None:
+    if isinstance(error, WorkspaceError):
+        _LOG.warning("events were not published; the next run publishes them: %s", error, extra=fields(source=source))
+    else:
+        # The next run possibly fails, too, for instance because of a damaged document.
+        _LOG.error("events of a source could not be published", exc_info=error, extra=fields(source=source))
 
 
 def build_download_event(job: Job, at: datetime) -> WebhookEvent:

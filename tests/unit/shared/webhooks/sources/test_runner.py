@@ -56,6 +56,27 @@ async def test_a_failure_stops_no_other_source(error: Exception) -> None:
     assert (broken.runs, woken) == (1, [1])
 
 
+@pytest.mark.parametrize(
+    ("error", "level", "message"),
+    [
+        (
+            WorkspaceError(Kind.UNAVAILABLE, "STORE_DOWN", "down"),
+            "WARNING",
+            "events were not published; the next run publishes them: down",
+        ),
+        (ValueError("invalid document"), "ERROR", "events of a source could not be published"),
+    ],
+)
+async def test_the_log_promises_a_publication_only_after_a_failure_of_the_store(
+    caplog: pytest.LogCaptureFixture, error: Exception, level: str, message: str
+) -> None:
+    """The next run publishes events after a failure of the store; other failures are logged as errors."""
+    source = Source()
+    source.error = error
+    await EventSources({"a": source}, lambda: None).run()
+    assert [(each.levelname, each.message) for each in caplog.records] == [(level, message)]
+
+
 async def test_changes_during_a_run_cause_one_more_run() -> None:
     """Any number of changes during a run cause one more run, without waiting for the timer."""
     source, done = Source(), asyncio.Event()

@@ -186,7 +186,14 @@ class DeliveryWorker:
                 extra=fields(webhook=endpoint.id, delivery=delivery.id, eventType=delivery.event_type),
             )
         await self._store.save(after, lease)
-        await self._update_endpoint_health(endpoint, after)
+        try:
+            await self._update_endpoint_health(endpoint, after)
+        except WorkspaceError as error:
+            _LOG.warning(
+                "the health of a webhook was not stored; the next attempt updates it: %s",
+                error,
+                extra=fields(webhook=endpoint.id, delivery=delivery.id),
+            )
 
     def _schedule_retry(self, delivery: Delivery, attempt: Attempt) -> Delivery:
         """Return the delivery with a failed attempt and the time of the next one; it fails after its last retry."""
@@ -209,6 +216,8 @@ class DeliveryWorker:
 
         Disable the endpoint if :func:`_find_reason_to_disable` returns a reason.
         """
+        if delivery.status is DeliveryStatus.DELIVERED and not await self._is_failing(endpoint.id):
+            return  # a read is cheaper than a change, and most deliveries succeed
         append_id = self._runtime.new_id()
 
         def change_health(endpoint_list: EndpointList) -> EndpointList | None:
@@ -228,6 +237,10 @@ class DeliveryWorker:
             return add_or_replace_endpoint(endpoint_list, before.model_copy(update={"failing_since": since}))
 
         await self._registry.change(change_health)
+
+    async def _is_failing(self, endpoint_id: str) -> bool:
+        endpoint = (await self._registry.load()).endpoints.get(endpoint_id)
+        return endpoint is not None and endpoint.failing_since is not None
 
 
 def _find_reason_to_disable(endpoint: WebhookEndpoint, delivery: Delivery) -> str | None:

@@ -25,6 +25,13 @@ from tests.unit.shared.webhooks.environment import (
     reply_with_failure,
 )
 
+DOWN = WorkspaceError(Kind.UNAVAILABLE, "WEBHOOKS_UNAVAILABLE", "down")
+
+
+async def fail_to_change(*_: object) -> None:
+    """Fail like a store of endpoints that does not respond."""
+    raise DOWN
+
 
 async def test_a_delivery_is_sent_once(webhook_services: WebhookServices) -> None:
     """A successful reply ends a delivery; the log shows the attempt and the beginning of the reply."""
@@ -425,6 +432,32 @@ async def test_a_delivery_is_sent_again_after_a_failure_of_the_store(
     await webhook_services.send_due_deliveries_after(seconds=LEASE.total_seconds())
     [delivery] = await webhook_services.list_all(endpoint)
     assert (delivery.status, len(webhook_services.http.requests)) == (DeliveryStatus.DELIVERED, 2)
+
+
+async def test_a_success_of_a_working_endpoint_changes_no_endpoint(
+    webhook_services: WebhookServices, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A delivered message writes nothing to an endpoint without failures."""
+    endpoint = await webhook_services.create_endpoint()
+    await webhook_services.publish()
+    monkeypatch.setattr(webhook_services.registry, "change", fail_to_change)
+    await webhook_services.send_due_deliveries()
+    [delivery] = await webhook_services.list_all(endpoint)
+    assert (delivery.status, caplog.messages) == (DeliveryStatus.DELIVERED, [])
+
+
+async def test_a_stored_result_is_not_sent_again_after_a_failure_of_the_endpoints(
+    webhook_services: WebhookServices, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """If only the health of the endpoint cannot be stored, the log does not announce that the message is repeated."""
+    endpoint = await webhook_services.create_endpoint()
+    await webhook_services.publish()
+    webhook_services.http.answer = reply_with_failure
+    monkeypatch.setattr(webhook_services.registry, "change", fail_to_change)
+    await webhook_services.send_due_deliveries()
+    assert caplog.messages == [f"the health of a webhook was not stored; the next attempt updates it: {DOWN}"]
+    [delivery] = await webhook_services.list_all(endpoint)
+    assert (delivery.retries, delivery.lease) == (1, "")
 
 
 async def test_two_workers_send_each_delivery_once(tmp_path: Path) -> None:

@@ -206,16 +206,9 @@ async def create_key(call: Call[Any, NewKeyBody]) -> Reply:
     # Before the search for a stored reply, because that reply contains the secret of a key without these restrictions.
     call.principal.require_not_delegated()
     call.principal.require_no_connection_binding()
-    return await call_once_per_key(call, _create_key, await _describe_origin(call.principal))
-
-
-async def _describe_origin(caller: Principal) -> list[str]:
-    """Return texts about the persons who may know the caller's credential; empty if this is the caller only.
-
-    A retry must not give a key to other persons than those who are stored as the key's creators.
-    """
-    creators = sorted(await services().access.lineage.find_key_creators(caller))
-    return creators if caller.personal else ["not personal", *creators]
+    # A retry must not give a key to other persons than those who are stored as the key's creators.
+    origin = await services().access.lineage.describe_origin(call.principal)
+    return await call_once_per_key(call, _create_key, origin)
 
 
 async def _create_key(call: Call[Any, NewKeyBody]) -> Reply:

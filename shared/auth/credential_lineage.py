@@ -15,6 +15,10 @@ from shared.errors import Kind, WorkspaceError
 MAX_TOKENS: Final = 50
 """Maximum number of tokens between a token and its API key; each costs one read of the store."""
 
+# Ids of members contain no control characters, so these texts differ from all ids.
+_NOT_PERSONAL: Final = "\0not personal"
+_UNKNOWN_CREATORS: Final = "\0key "
+
 
 @dataclass(frozen=True, slots=True)
 class Ancestors:
@@ -62,6 +66,21 @@ class CredentialLineage:
             return frozenset()
         creators = key.creators if self._older_keys is None else await self._older_keys.find_creators(key)
         return frozenset(creators or ()) - {caller.member_id}
+
+    async def describe_origin(self, caller: Principal) -> list[str]:
+        """Return texts about the persons who may know the caller's credential; empty if this is the caller only.
+
+        The texts do not depend on the audit log, so that they are the same before, during and after its outage. For a
+        key whose creators are not stored, they therefore contain the id of the key.
+
+        Raises:
+            WorkspaceError: the same errors as :meth:`find_key_creators`.
+        """
+        key = (await self.find_ancestor_credentials(caller)).api_key
+        if key is not None and key.creators is None:
+            return [f"{_UNKNOWN_CREATORS}{key.key_id}"]
+        creators = [] if key is None else sorted(frozenset(key.creators or ()) - {caller.member_id})
+        return creators if caller.personal else [_NOT_PERSONAL, *creators]
 
     async def find_authors_caller_cannot_approve(self, caller: Principal, directory: Directory) -> frozenset[str]:
         """Return the ids of the members in whose name the caller could have made changes.

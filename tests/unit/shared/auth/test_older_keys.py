@@ -108,6 +108,24 @@ async def test_an_outage_while_reading_creators_is_not_cached() -> None:
     assert await older_keys.find_creators(KEY) == ()
 
 
+async def test_the_origin_of_a_credential_is_the_same_during_an_outage(auth_workspace: Workspace) -> None:
+    """A request and its retry have the same origin, also if the audit log does not respond to one of them."""
+    await auth_workspace.store.add_key(KEY)
+    time = VirtualTime(now())
+    events = Events({"key-created-AAAAAAAA": build_event(EDITOR.id, "command")})
+    older_keys = OlderKeyCreators(events.find, runtime=time.runtime)
+    lineage = CredentialLineage(auth_workspace.store, older_keys=older_keys)
+    origins = []
+    for events.is_down in (True, False):
+        caller = Principal(
+            *(EDITOR.id, EDITOR.id, "E", ROLE_RIGHTS[Role.EDITOR], CredentialKind.API_KEY, "AAAAAAAA", None),
+            personal=await older_keys.find_creators(KEY) == (),
+        )
+        origins.append((caller.personal, await lineage.describe_origin(caller)))
+        time.advance(RETRY_SECONDS)
+    assert origins == [(False, ["\0key AAAAAAAA"]), (True, ["\0key AAAAAAAA"])]
+
+
 async def test_keys_of_an_unknown_creator_stay_unknown(auth_workspace: Workspace) -> None:
     """A key whose creation used a credential of unknown origin has unknown creators and cannot sign."""
     caller = Principal(

@@ -16,7 +16,11 @@ from shared.imports.text_encoding import TextEncoding, detect_encoding
 HEAD_BYTES: Final = 2 * 1024 * 1024
 """Number of bytes that are read from the start of a file, for its header and for a preview."""
 STEP_BYTES: Final = 1024 * 1024
-"""Bytes of the file per step if rows are converted one by one; the rows take about 20 times as much memory."""
+"""Bytes of the file per step if rows are converted one by one, for UTF-16 twice as many.
+
+As UTF-8 these are at least twice ``MAX_RECORD_BYTES``, so that each step ends after many rows. The rows take about 20
+times as much memory.
+"""
 BULK_STEP_BYTES: Final = 8 * 1024 * 1024
 """Bytes of the file per step if rows are converted in bulk."""
 _LONE_CARRIAGE_RETURN: Final = re.compile(rb"\r(?![\r\n]|\Z)")
@@ -64,7 +68,8 @@ class CsvReader:
             return None
         if max_rows is None and (step := self._read_step_in_bulk(start, first_row)) is not None:
             return step
-        raw = self._source.read(start, STEP_BYTES if max_rows is None else HEAD_BYTES)
+        step_bytes = STEP_BYTES if self._encoding.name == "utf-8" else 2 * STEP_BYTES
+        raw = self._source.read(start, step_bytes if max_rows is None else HEAD_BYTES)
         is_last = start + len(raw) >= self._source.size
         text = self._encoding.to_utf8(raw)
         records = CsvRecords(text, self._delimiter, width=len(self._columns), is_last=is_last)

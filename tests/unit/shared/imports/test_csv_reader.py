@@ -5,6 +5,7 @@ import json
 import pytest
 
 from shared.imports import csv_reader
+from shared.imports.csv_records import MAX_RECORD_BYTES
 from shared.imports.row_mapping import FileRejectedError
 from tests.unit.shared.imports.files import list_messages, list_rejected_rows, open_csv, read_all_steps
 
@@ -30,6 +31,15 @@ def test_steps_of_any_size_give_the_same_messages(monkeypatch: pytest.MonkeyPatc
         monkeypatch.setattr(csv_reader, "STEP_BYTES", size)
         assert list_messages(open_csv(text.encode(encoding))) == whole
         assert len(read_all_steps(open_csv(text.encode(encoding)))) > 1
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16"])
+def test_steps_are_large_if_each_line_could_start_a_record_of_several_lines(encoding: str) -> None:
+    """A step has more text than the longest record, also if each line could start a record up to the step's end."""
+    reader = open_csv(("time,x\n" + 'x","y\n' * (MAX_RECORD_BYTES // 2)).encode(encoding))
+    step = reader.read(0, 1)
+    assert step is not None
+    assert step.rows * 6 > MAX_RECORD_BYTES
 
 
 def test_an_invalid_csv_row_is_rejected_alone() -> None:

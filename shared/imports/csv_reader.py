@@ -72,7 +72,8 @@ class CsvReader:
         raw = self._source.read(start, step_bytes if max_rows is None else HEAD_BYTES)
         is_last = start + len(raw) >= self._source.size
         text = self._encoding.to_utf8(raw)
-        records = CsvRecords(text, self._delimiter, width=len(self._columns), is_last=is_last)
+        width = len(self._columns)
+        records = CsvRecords(text, self._delimiter, width=width, is_row=self._is_row, is_last=is_last)
         collector = self._convert_records(records, first_row, max_rows)
         end = records.end
         if not end and not is_last:
@@ -109,6 +110,12 @@ class CsvReader:
         messages = pa.concat_tables([found.messages, collector.build_table()]) if found.others else found.messages
         return StepRows(start + len(text), found.rows, messages, collector.rejected)
 
+    def _is_row(self, cells: list[str]) -> bool:
+        """Return whether the cells of one line can be a row: the header's number of cells, with a valid time."""
+        if len(cells) != len(self._columns):
+            return False
+        return self._mapper.is_time(cells[self._columns.index(self._mapper.mapping.timestamp)])
+
     def _convert_row(self, cells: Sequence[str], record: str, collector: RowCollector) -> None:
         try:
             collector.add(self._mapper.convert_row(dict(zip(self._columns, cells, strict=True))))
@@ -141,6 +148,10 @@ class CsvReader:
             raise FileRejectedError("The first line must be a header with the names of the columns.")
         if record.cells is None:
             raise FileRejectedError(f"The header is invalid. {record.fault}")
+        if any("\n" in name and self._delimiter in name for name in record.cells):
+            # The name probably contains rows, because its quote is not closed in the first line.
+            rule = "a column name must not have both a line break and the delimiter"
+            raise FileRejectedError(f"The header has a quote that is not closed in its line; {rule}.")
         names = [name.strip() for name in record.cells]
         self._columns = [name or f"column{number}" for number, name in enumerate(names, start=1)]
         self._check_header(record.text)

@@ -4,7 +4,7 @@ Separate from ``csv_reader`` because these rules need neither files nor messages
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cache, cached_property
 from typing import Final, NamedTuple
 
@@ -14,7 +14,10 @@ MAX_RECORD_BYTES: Final = 512 * 1024
 # Possessive quantifiers keep the time linear: a part that has matched is never tried again.
 _OPEN_CELL: Final = r'"[^"]*+(?:""[^"]*+)*+'
 _TEXT_AFTER_QUOTE: Final = "The row is not CSV: a delimiter or the end of the line is expected after a closing quote."
-_QUOTE_NOT_CLOSED: Final = "The row has a quote that is not closed."
+_TOO_LONG: Final = f"The row has a quote that is not closed within {MAX_RECORD_BYTES:,} bytes."
+_LINES_ARE_ROWS: Final = (
+    "The row has a quote that is not closed in its line. Each line up to the next quote is a row by itself."
+)
 
 
 class CsvRecord(NamedTuple):
@@ -35,23 +38,33 @@ class CsvRecords:
     """Records of a CSV text without empty lines, which can be iterated once.
 
     A record is one line, unless a quoted cell is open at the end of the line. Then it continues in the next lines if
-    that gives a valid record of at most ``MAX_RECORD_BYTES`` with the number of cells of the file. Otherwise its first
-    line alone is an invalid record, and the next line starts another record. Quotes inside unquoted cells are ordinary
-    characters.
+    that gives a valid record of at most ``MAX_RECORD_BYTES`` with the number of cells of the file, unless each of its
+    lines is a row by itself. Otherwise its first line alone is an invalid record, and the next line starts another
+    record. Quotes inside unquoted cells are ordinary characters.
 
     Args:
         text: CSV text in UTF-8 that starts with a record.
         delimiter: character between two cells.
         width: number of cells that a record over several lines must have; None for any number.
+        is_row: returns whether the cells of one line can be a row; None if no line of a longer record can.
         is_last: whether the text is the end of the file; otherwise, a record at its end that is not complete is left
             out.
     """
 
-    def __init__(self, text: bytes, delimiter: str, *, width: int | None = None, is_last: bool = True) -> None:
+    def __init__(
+        self,
+        text: bytes,
+        delimiter: str,
+        *,
+        width: int | None = None,
+        is_row: Callable[[list[str]], bool] | None = None,
+        is_last: bool = True,
+    ) -> None:
         self._text = text
         self._delimiter = delimiter
         self._patterns = _compile_patterns(delimiter)
         self._width = width
+        self._is_row = is_row
         self._is_last = is_last
         self._lines = text.split(b"\n")
         incomplete_line = self._lines.pop()
@@ -61,7 +74,7 @@ class CsvRecords:
 
     @property
     def end(self) -> int:
-        """Offset in the text after the records that were returned, and after the empty lines that follow them."""
+        """Offset in the text after the records that were returned and the empty lines that were skipped."""
         return min(self._end, len(self._text))
 
     def __iter__(self) -> Iterator[CsvRecord]:
@@ -88,30 +101,55 @@ class CsvRecords:
         match = self._patterns.line.match(line)
         if match is None:
             return span._replace(fault=_TEXT_AFTER_QUOTE)
-        return span if match["open"] is None else self._find_record_over_lines(index, span)
+        return span if match["open"] is None else self._find_record_over_lines(index, span, match.start("open"))
 
-    def _find_record_over_lines(self, index: int, first_line: "_Span") -> "_Span | None":
-        """Find the end of a record whose first line does not close a quoted cell."""
+    def _find_record_over_lines(self, index: int, first_line: "_Span", quote: int) -> "_Span | None":
+        """Find the end of a record whose first line does not close the quoted cell that starts at an offset."""
         rest = self._rests[index + 1]
         # The first record is never left out, so that each step of a file has one.
         if rest is _AFTER_TEXT and self._end and len(self._text) - self._end < MAX_RECORD_BYTES:
             return None
-        if rest is None or rest is _AFTER_TEXT or rest.end - self._end > MAX_RECORD_BYTES:
-            return first_line._replace(fault=_QUOTE_NOT_CLOSED)
+        if rest.fault or rest.end - self._end > MAX_RECORD_BYTES:
+            return first_line._replace(fault=rest.fault or _TOO_LONG)
         cells = self._count_delimiters(self._lines[index]) + rest.delimiters + 1
         if self._width not in (None, cells):
             fault = "The row has a quote that is not closed in its line. With the next lines, it has "
             return first_line._replace(fault=f"{fault}{cells} cells; the header has {self._width}.")
+        if self._is_each_line_a_row(index, rest.next_line, quote):
+            return first_line._replace(fault=_LINES_ARE_ROWS)
         return _Span(rest.next_line, rest.end, "")
 
+    def _is_each_line_a_row(self, index: int, next_line: int, quote: int) -> bool:
+        """Return whether each line of a record is a row by itself, if its open quote is an ordinary character.
+
+        Args:
+            index: index of the record's first line.
+            next_line: index of the line after the record.
+            quote: offset of the open quote in the first line.
+        """
+        line = self._lines[index]
+        delimiters = self._count_delimiters(line[:quote]) + line.count(self._delimiter.encode(), quote)
+        if self._is_row is None or delimiters + 1 != self._width:
+            return False
+        # The time is linear, because no line that is a row starts another record over several lines.
+        return all(self._is_empty_or_row(each, self._is_row) for each in self._lines[index + 1 : next_line])
+
+    def _is_empty_or_row(self, line: bytes, is_row: Callable[[list[str]], bool]) -> bool:
+        raw = line.rstrip(b"\r")
+        match = self._patterns.line.match(raw)
+        if match is None or match["open"] is not None:
+            return False
+        cells = self._parse_record(raw, "").cells
+        return not raw or (cells is not None and is_row(cells))
+
     @cached_property
-    def _rests(self) -> "list[_Rest | None]":
-        """Rest of the record for each line, if the line starts inside a quoted cell; None if the quote is not closed.
+    def _rests(self) -> "list[_Rest]":
+        """For each line, the rest of the record that continues in this line with a part of a quoted cell.
 
         Each line is examined once, from the last to the first. Otherwise the time would be quadratic for a text in
         which each line is the possible start of a record over many lines.
         """
-        rest = None if self._is_last else _AFTER_TEXT
+        rest = _NOT_CLOSED if self._is_last else _AFTER_TEXT
         rests = [rest] * (len(self._lines) + 1)
         end = sum(map(len, self._lines)) + len(self._lines)
         for index in range(len(self._lines) - 1, -1, -1):
@@ -122,7 +160,7 @@ class CsvRecords:
             end -= len(line) + 1
         return rests
 
-    def _extend_rest(self, following: "_Rest | None", line: bytes, closed: "_Rest") -> "_Rest | None":
+    def _extend_rest(self, following: "_Rest", line: bytes, closed: "_Rest") -> "_Rest":
         """Return the rest of a record from a line that starts inside a quoted cell.
 
         Args:
@@ -133,9 +171,9 @@ class CsvRecords:
         line = b'"' + line
         match = self._patterns.line.match(line)
         if match is None:
-            return None
+            return _CLOSED_BEFORE_TEXT
         rest = closed if match["open"] is None else following
-        if rest is None or rest is _AFTER_TEXT:
+        if rest.fault:
             return rest
         return rest._replace(delimiters=rest.delimiters + self._count_delimiters(line))
 
@@ -178,15 +216,25 @@ class _Rest(NamedTuple):
         next_line: index of the line after the record.
         end: offset in the text after the record.
         delimiters: number of delimiters in the rest that separate cells.
+        fault: the rule that the record breaks, or an empty text.
     """
 
     next_line: int
     end: int
     delimiters: int
+    fault: str = ""
 
 
-_AFTER_TEXT: Final = _Rest(0, 0, 0)
-"""Rest of a record that continues after the text."""
+_AFTER_TEXT: Final = _Rest(0, 0, 0, _TOO_LONG)
+"""Rest of a record that continues after the text; the record is too long if it cannot be left out."""
+_NOT_CLOSED: Final = _Rest(0, 0, 0, "The row has a quote that is not closed.")
+_CLOSED_BEFORE_TEXT: Final = _Rest(
+    0,
+    0,
+    0,
+    "The row has a quote that is not closed in its line. The next quote that is not doubled is followed by neither a"
+    " delimiter nor the end of its line.",
+)
 
 
 class _Patterns(NamedTuple):

@@ -170,6 +170,14 @@ class RowMapper:
             raise ValueError(f"The message has more than {MAX_MESSAGE_BYTES} bytes.")
         return ImportedMessage(timestamp, device, message_id, text)
 
+    def is_time(self, cell: str) -> bool:
+        """Return whether a cell of a CSV file is a valid time in the format of the mapping."""
+        try:
+            self._times.parse(cell)
+        except ValueError:
+            return False
+        return True
+
     def _read_timestamp(self, row: Mapping[str, Any]) -> datetime:
         column = self.mapping.timestamp
         value = row.get(column)

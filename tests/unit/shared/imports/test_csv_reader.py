@@ -156,8 +156,15 @@ def test_a_quoted_column_name_can_have_line_breaks(header: str, columns: list[st
 def test_a_header_whose_quote_is_not_closed_is_rejected() -> None:
     """A file whose header has an unclosed quote is rejected; the header does not include rows."""
     rows = "".join(f'2026-01-05T10:00:{n:02d}Z,"x"\n' for n in range(50))
-    with pytest.raises(FileRejectedError, match=r"header is invalid.*a quote that is not closed"):
+    with pytest.raises(FileRejectedError, match=r"header is invalid.*a quote that is not closed in its line"):
         open_csv(f'time,"x\n{rows}'.encode())
+
+
+def test_a_header_that_contains_rows_is_rejected() -> None:
+    """A file is rejected if the unclosed quote of a column name is followed by an inch mark at the end of a cell."""
+    rows = "".join(f"2026-01-05T10:00:{n:02d}Z,{n}\n" for n in range(30))
+    with pytest.raises(FileRejectedError, match="must not have both a line break and the delimiter"):
+        open_csv(f'time,"size\n{rows}2026-01-05T10:00:40Z,5"\n2026-01-05T10:00:41Z,6\n'.encode())
 
 
 def test_rows_between_two_unclosed_quotes_become_messages() -> None:
@@ -168,6 +175,22 @@ def test_rows_between_two_unclosed_quotes_become_messages() -> None:
     reader = open_csv("\n".join(["time,x,n", *rows]).encode())
     assert [number for number, _ in list_rejected_rows(reader)] == [4, 41]
     assert len(list_messages(reader)) == 48
+
+
+def test_rows_between_an_unclosed_quote_and_an_inch_mark_become_messages() -> None:
+    """Rows between an unclosed quote and an inch mark at the end of a cell of the same column become messages."""
+    rows = [f"2026-01-05T10:00:{n:02d}Z,5,{n}" for n in range(30)]
+    rows[2], rows[20] = '2026-01-05T10:00:02Z,"6,2', '2026-01-05T10:00:20Z,7",20'
+    reader = open_csv("\n".join(["time,size,n", *rows]).encode())
+    assert [number for number, _ in list_rejected_rows(reader)] == [3]
+    assert [message["number"] for message in list_messages(reader)] == [n + 1 for n in range(30) if n != 2]
+
+
+def test_a_text_of_several_lines_with_delimiters_is_one_cell() -> None:
+    """A quoted text of several lines is one cell, also if each line has the header's number of cells, but no time."""
+    reader = open_csv(b'time,text\n2026-01-05T10:00:00Z,"error\nin line 5, column 3\nof a, b"\n')
+    [message] = list_messages(reader)
+    assert json.loads(message["payload"]) == {"text": "error\nin line 5, column 3\nof a, b"}
 
 
 def test_long_cells_are_read_in_any_file() -> None:

@@ -20,7 +20,12 @@ WELL_FORMED_TEXTS = st.integers(1, 4).flatmap(
         ).map("".join)
     ).map("".join)
 )
-TEXTS = st.lists(st.sampled_from(['"', '"', '""', ",", "\n", "\n", "a"]), max_size=60).map("".join)
+TEXTS = st.lists(st.sampled_from(['"', '"', '""', ",", "\n", "\n", "a", '1,"', "\n1,"]), max_size=60).map("".join)
+
+
+def starts_with_a_digit(cells: list[str]) -> bool:
+    """Return whether the first of two cells starts with a digit, as a stand-in for a time."""
+    return len(cells) == 2 and cells[0][:1].isdigit()
 
 
 def read_in_steps(text: bytes, width: int | None, step_bytes: int) -> list[CsvRecord]:
@@ -28,7 +33,8 @@ def read_in_steps(text: bytes, width: int | None, step_bytes: int) -> list[CsvRe
     records: list[CsvRecord] = []
     start, size = 0, step_bytes
     while start < len(text):
-        step = CsvRecords(text[start : start + size], ",", width=width, is_last=start + size >= len(text))
+        is_last = start + size >= len(text)
+        step = CsvRecords(text[start : start + size], ",", width=width, is_row=starts_with_a_digit, is_last=is_last)
         records += step
         size = step_bytes if step.end else size + step_bytes
         start += step.end
@@ -46,7 +52,7 @@ def test_well_formed_records_have_the_cells_of_the_standard_library(text: str) -
 @given(TEXTS, st.none() | st.integers(1, 4))
 def test_each_line_belongs_to_one_record(text: str, width: int | None) -> None:
     """Each line of any text that is not empty belongs to one record, in the order of the text."""
-    records = CsvRecords(text.encode(), ",", width=width)
+    records = CsvRecords(text.encode(), ",", width=width, is_row=starts_with_a_digit)
     lines = [line for record in records for line in record.text.split("\n") if line]
     assert lines == [line for line in text.split("\n") if line]
     assert records.end == len(text)
@@ -57,7 +63,8 @@ def test_the_size_of_steps_does_not_change_records(text: str, width: int | None,
     """Any text gives the same records, in whatever steps of at least the longest record it is read."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(csv_records, "MAX_RECORD_BYTES", 20)
-        records = [(each.cells, each.text) for each in CsvRecords(text.encode(), ",", width=width)]
+        whole = CsvRecords(text.encode(), ",", width=width, is_row=starts_with_a_digit)
+        records = [(each.cells, each.text) for each in whole]
         steps = read_in_steps(text.encode(), width, step_bytes)
     assert [(each.cells, each.text) for each in steps] == records
 
@@ -75,12 +82,21 @@ def test_cells_may_contain_delimiters_quotes_and_line_breaks() -> None:
 
 def test_an_invalid_line_does_not_affect_others() -> None:
     """A line with an unclosed quote or another encoding does not make other lines invalid."""
-    text = b'1,2\n"open,3\n4,5\nb\xe4d,6\n7,8\n"x"y,9\n'
+    text = b'1,2\n"x"y,9\n4,5\nb\xe4d,6\n7,8\n"open,3\n'
     records = list(CsvRecords(text, ","))
     assert [record.cells for record in records] == [["1", "2"], None, ["4", "5"], None, ["7", "8"], None]
-    assert records[1].fault == "The row has a quote that is not closed."
+    assert records[1].fault.endswith("a delimiter or the end of the line is expected after a closing quote.")
     assert records[3].fault == "The row is not UTF-8 text."
-    assert records[5].fault.endswith("a delimiter or the end of the line is expected after a closing quote.")
+    assert records[5].fault == "The row has a quote that is not closed."
+
+
+def test_a_quote_that_is_closed_in_a_later_line_before_text_is_named() -> None:
+    """The fault of a row says if its quote is closed in a later line, but before text that is no delimiter."""
+    records = list(CsvRecords(b'1,"x\n" ,2\n', ","))
+    assert records[0].fault == (
+        "The row has a quote that is not closed in its line. The next quote that is not doubled is followed by neither"
+        " a delimiter nor the end of its line."
+    )
 
 
 def test_valid_lines_between_two_unclosed_quotes_are_records() -> None:
@@ -102,6 +118,33 @@ def test_lines_are_not_joined_to_a_record_with_another_number_of_cells() -> None
     assert records[0].text == '1,"2'
 
 
+@pytest.mark.parametrize("between", ["", "3,a\n4,b\n", "3,a\r\n\r\n"])
+def test_lines_are_not_joined_if_each_of_them_is_a_row(between: str) -> None:
+    """If each line of a record over several lines is a row by itself, only the first line is invalid."""
+    text = f'1,"x\n{between}5,6"\n7,8\n'
+    records = list(CsvRecords(text.encode(), ",", width=2, is_row=starts_with_a_digit))
+    assert [record.text for record in records] == ['1,"x', *between.split(), '5,6"', "7,8"]
+    assert [record.text for record in records if record.cells is None] == ['1,"x']
+    assert records[0].fault == (
+        "The row has a quote that is not closed in its line. Each line up to the next quote is a row by itself."
+    )
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '1,"error\nin line 5, column 3"\n',
+        '1,"header,value\n3,4\n5,6"\n',
+        '1,"values:\n3,4\nend"\n',
+        '"note\n5 lines",2\n',
+    ],
+)
+def test_lines_are_joined_if_one_of_them_is_not_a_row(text: str) -> None:
+    """Lines are one record if one of them has another number of cells than a row, or cannot be a row."""
+    [record] = CsvRecords(text.encode(), ",", width=2, is_row=starts_with_a_digit)
+    assert [record.cells] == list(csv.reader(io.StringIO(text, newline="")))
+
+
 def test_a_record_of_several_lines_can_start_in_a_line_that_closes_another_quote() -> None:
     """A record that starts inside the lines of an invalid record is found."""
     records = list(CsvRecords(b'a,"b\n5","note\nline 2"\n', ",", width=2))
@@ -119,7 +162,9 @@ def test_a_record_of_several_lines_has_a_maximum_size(size: int, count: int) -> 
     """A quote must be closed within the maximum size of a record; otherwise, it counts as not closed."""
     text = b'"open\n'
     text += b"x" * (size - len(text) - 2) + b'"\n'
-    assert len(list(CsvRecords(text, ","))) == count
+    records = list(CsvRecords(text, ","))
+    assert len(records) == count
+    assert records[0].fault == ("" if count == 1 else "The row has a quote that is not closed within 524,288 bytes.")
     assert len(list(CsvRecords(b"a\n" + text, ",", is_last=False))) == count + 1
 
 

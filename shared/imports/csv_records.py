@@ -11,6 +11,8 @@ from typing import Final, NamedTuple
 MAX_RECORD_BYTES: Final = 512 * 1024
 """Maximum number of bytes of a record over several lines; a quote that is open for longer counts as not closed."""
 
+_CELLS_AT_ONCE: Final = 1000
+"""Maximum number of cells that a pattern matches at once, because other threads cannot run while it matches."""
 # Possessive quantifiers keep the time linear: a part that has matched is never tried again.
 _OPEN_CELL: Final = r'"[^"]*+(?:""[^"]*+)*+'
 _TEXT_AFTER_QUOTE: Final = "The row is not CSV: a delimiter or the end of the line is expected after a closing quote."
@@ -98,7 +100,7 @@ class CsvRecords:
         """Find the end of the record that starts at a line with quotes; return None if it continues after the text."""
         line = self._lines[index]
         span = _Span(index + 1, self._end + len(line) + 1, "")
-        match = self._patterns.line.match(line)
+        match = self._match_last_cell(line)
         if match is None:
             return span._replace(fault=_TEXT_AFTER_QUOTE)
         return span if match["open"] is None else self._find_record_over_lines(index, span, match.start("open"))
@@ -136,7 +138,7 @@ class CsvRecords:
 
     def _is_empty_or_row(self, line: bytes, is_row: Callable[[list[str]], bool]) -> bool:
         raw = line.rstrip(b"\r")
-        match = self._patterns.line.match(raw)
+        match = self._match_last_cell(raw)
         if match is None or match["open"] is not None:
             return False
         cells = self._parse_record(raw, "").cells
@@ -169,7 +171,7 @@ class CsvRecords:
             closed: the rest if the record ends in this line, without delimiters.
         """
         line = b'"' + line
-        match = self._patterns.line.match(line)
+        match = self._match_last_cell(line)
         if match is None:
             return _CLOSED_BEFORE_TEXT
         rest = closed if match["open"] is None else following
@@ -178,7 +180,14 @@ class CsvRecords:
         return rest._replace(delimiters=rest.delimiters + self._count_delimiters(line))
 
     def _count_delimiters(self, line: bytes) -> int:
-        return self._patterns.quoted_cell.sub(b"", line).count(self._delimiter.encode())
+        return remove_quoted_cells(line, self._delimiter).count(self._delimiter.encode())
+
+    def _match_last_cell(self, line: bytes) -> re.Match[bytes] | None:
+        """Return the match of the last cell of a line, or None if the quotes of the line are invalid."""
+        start = 0
+        while cells := self._patterns.cells.match(line, start):
+            start = cells.end()
+        return self._patterns.last_cell.match(line, start)
 
     def _parse_record(self, raw: bytes, fault: str) -> CsvRecord:
         text = raw.decode(errors="replace")
@@ -190,9 +199,10 @@ class CsvRecords:
             return CsvRecord(None, "The row is not UTF-8 text.", text)
         if b'"' not in raw:
             return CsvRecord(text.split(self._delimiter), "", text)
-        # The delimiter before the first cell makes all cells equal for the pattern.
-        found = self._patterns.cell.findall(self._delimiter + text)
-        return CsvRecord([quoted.replace('""', '"') or plain for quoted, plain in found], "", text)
+        # The delimiter before the first cell makes all cells equal for the pattern. Other threads can run between them.
+        found = self._patterns.cell.finditer(self._delimiter + text)
+        cells = (match.groups("") for match in found)
+        return CsvRecord([quoted.replace('""', '"') or plain for quoted, plain in cells], "", text)
 
 
 class _Span(NamedTuple):
@@ -241,12 +251,14 @@ class _Patterns(NamedTuple):
     """Patterns for a delimiter.
 
     Attributes:
-        line: a line whose quotes are valid; its group ``open`` is a quoted cell that the line does not close.
-        quoted_cell: a quoted cell of such a line.
+        cells: some cells of a line, each with the delimiter after it.
+        last_cell: the last cell of a line; its group ``open`` is a quoted cell that the line does not close.
+        quoted_cell: a quoted cell of a line whose quotes are valid.
         cell: a delimiter and a cell of a complete record, the cell as the first group if it is quoted.
     """
 
-    line: re.Pattern[bytes]
+    cells: re.Pattern[bytes]
+    last_cell: re.Pattern[bytes]
     quoted_cell: re.Pattern[bytes]
     cell: re.Pattern[str]
 
@@ -255,12 +267,24 @@ class _Patterns(NamedTuple):
 def _compile_patterns(delimiter: str) -> _Patterns:
     mark = re.escape(delimiter)
     cell = rf'(?:{_OPEN_CELL}"|(?!")[^{mark}]*+)'
-    line = rf"(?:{cell}{mark})*+(?:{cell}\r*+\Z|(?P<open>{_OPEN_CELL})\Z)"
-    quoted_cell = rf'(?:\A|(?<={mark})){_OPEN_CELL}(?:"|\Z)'
+    cells = rf"(?:{cell}{mark}){{1,{_CELLS_AT_ONCE}}}+"
+    last_cell = rf"{cell}\r*+\Z|(?P<open>{_OPEN_CELL})\Z"
+    # The condition is behind the quote, because the search for the first character of a pattern is fast.
+    quoted_cell = rf'"(?<![^{mark}]")[^"]*+(?:""[^"]*+)*+(?:"|\Z)'
     parts = rf'{mark}(?:"([^"]*+(?:""[^"]*+)*+)"|([^{mark}]*+))'
-    return _Patterns(re.compile(line.encode()), re.compile(quoted_cell.encode()), re.compile(parts))
+    return _Patterns(
+        re.compile(cells.encode()),
+        re.compile(last_cell.encode()),
+        re.compile(quoted_cell.encode()),
+        re.compile(parts),
+    )
 
 
 def remove_quoted_cells(text: bytes, delimiter: str) -> bytes:
     """Return a CSV record without its quoted cells."""
-    return _compile_patterns(delimiter).quoted_cell.sub(b"", text)
+    parts: list[bytes] = []
+    end = 0
+    for match in _compile_patterns(delimiter).quoted_cell.finditer(text):
+        parts.append(text[end : match.start()])
+        end = match.end()
+    return b"".join((*parts, text[end:]))

@@ -49,6 +49,15 @@ def test_well_formed_records_have_the_cells_of_the_standard_library(text: str) -
     assert [record.cells for record in CsvRecords(text.encode(), ",", width=width)] == expected
 
 
+@pytest.mark.parametrize("cell", ['"a,""b"', 'a"', "", '"x\ny"'])
+@pytest.mark.parametrize("count", [999, 1000, 1001, 2000, 2500])
+def test_records_of_many_cells_have_the_cells_of_the_standard_library(cell: str, count: int) -> None:
+    """A record can have any number of cells, of any kind."""
+    text = ",".join([cell] * count + ['"end"'])
+    [record] = CsvRecords(text.encode(), ",", width=count + 1)
+    assert [record.cells] == list(csv.reader(io.StringIO(text, newline="")))
+
+
 @given(TEXTS, st.none() | st.integers(1, 4))
 def test_each_line_belongs_to_one_record(text: str, width: int | None) -> None:
     """Each line of any text that is not empty belongs to one record, in the order of the text."""
@@ -193,4 +202,5 @@ def test_many_lines_that_could_start_a_record_are_read_in_linear_time() -> None:
 
 def test_quoted_cells_are_removed() -> None:
     """Quoted cells are removed from a record, and quotes inside unquoted cells are kept."""
+    assert remove_quoted_cells(b'a"",""x"","open', ",") == b'a"",x"",'
     assert remove_quoted_cells(b'"a\r","b""c",5" pipe,"d"', ",") == b',,5" pipe,'

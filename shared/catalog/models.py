@@ -5,19 +5,16 @@ from typing import Annotated, Any, Final
 
 from pydantic import (
     AfterValidator,
-    BeforeValidator,
     Field,
     PlainSerializer,
     SerializerFunctionWrapHandler,
     StringConstraints,
-    ValidationInfo,
     model_serializer,
 )
 
 from shared.auth.rights import ROLE_RIGHTS, AccessRight, Role
 from shared.catalog.alert_rule_models import AlertRule
 from shared.catalog.fields import (
-    DECLARED,
     LOOKUP_PATTERN,
     Instant,
     JsonPointer,
@@ -195,25 +192,13 @@ def _remove_repetitions(rights: tuple[AccessRight, ...]) -> tuple[AccessRight, .
     return tuple(dict.fromkeys(rights))
 
 
-def _select_known_rights(rights: Any, info: ValidationInfo) -> Any:
-    """Leave out the stored rights that this version of the service does not know; a newer version stored them.
-
-    Otherwise the member could not be parsed, and all its credentials would be refused.
-    """
-    if info.context == DECLARED or not isinstance(rights, list):
-        return rights
-    return [right for right in rights if right in AccessRight]
-
-
 class Member(Model):
     """Principal of the workspace: a person or a service."""
 
     id: MemberId
     name: Name
     role: Role
-    rights: Annotated[
-        tuple[AccessRight, ...], BeforeValidator(_select_known_rights), AfterValidator(_remove_repetitions)
-    ] = ()
+    rights: Annotated[tuple[AccessRight, ...], AfterValidator(_remove_repetitions)] = ()
     enabled: bool = True
     service: bool = False
     oid: PrintableText | None = Field(None, description="Object id of the principal in Entra ID.")

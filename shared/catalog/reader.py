@@ -1,11 +1,13 @@
 """In-memory cache of the workspace catalog with a maximum age."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Final
 
 from pydantic import ValidationError
 
 from shared.auth.ports import CredentialCutoff, Team
+from shared.auth.rights import AccessRight
 from shared.catalog.items import SINGLETON_KEY, ItemKind, MemberState, WorkspaceSettings
 from shared.catalog.models import (
     AlertRule,
@@ -144,7 +146,7 @@ def build_catalog(stored: StoredCatalog) -> Catalog:
         tier=settings.tier,
         limits=settings.limits,
         policies=settings.policies,
-        members={key: member.value for key, member in _parse_items(Member, by_kind, ItemKind.MEMBER).items()},
+        members={key: member.value for key, member in _parse_members(by_kind).items()},
         connections=_parse_items(Connection, by_kind, ItemKind.CONNECTION),
         surfaces=_parse_items(Surface, by_kind, ItemKind.SURFACE),
         queries=_parse_items(StoredWarmQuery, by_kind, ItemKind.WARM_QUERY),
@@ -157,6 +159,22 @@ def build_catalog(stored: StoredCatalog) -> Catalog:
         },
         items={(item.kind, item.key): item for item in stored.items},
     )
+
+
+def _parse_members(by_kind: Mapping[str, list[CatalogItem]]) -> dict[str, CatalogEntry[Member]]:
+    """Parse the members without the access rights that only a newer version of the service knows.
+
+    Otherwise a member with such a right could not be parsed, and all its credentials would be refused.
+    """
+    items = [_select_known_rights_of_member(item) for item in by_kind.get(ItemKind.MEMBER, ())]
+    return _parse_items(Member, {ItemKind.MEMBER: items}, ItemKind.MEMBER)
+
+
+def _select_known_rights_of_member(item: CatalogItem) -> CatalogItem:
+    rights = item.definition.get("rights")
+    if not isinstance(rights, list):
+        return item
+    return replace(item, definition={**item.definition, "rights": [each for each in rights if each in AccessRight]})
 
 
 def _parse_items[M: Model](

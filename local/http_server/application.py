@@ -16,6 +16,7 @@ from local.host.worker import FunctionFailed, invoke_function
 from local.host.worker_protocol import RpcHttp, TypedData
 from local.http_server.admin import PREFIX as ADMIN
 from local.http_server.admin import Admin
+from local.http_server.body_memory import BodyMemory
 from local.http_server.error_replies import build_error_reply, read_or_create_request_id
 from local.http_server.files import Files
 from local.http_server.request_head import check_host, check_request_target, check_single_idempotency_key
@@ -70,10 +71,12 @@ class HttpApp:
         webhooks: Webhooks | None = None,
         sign_in: SignInExchange | None = None,
         load_shedder: LoadShedder | None = None,
+        body_memory: BodyMemory | None = None,
     ) -> None:
         """Store the handlers.
 
-        ``load_shedder`` queues or rejects requests under overload; None disables this protection.
+        ``load_shedder`` queues or rejects requests under overload; None disables this protection. ``body_memory``
+        limits the memory for bodies; None for the default limit.
         """
         self._routes = routes
         self._admin = admin
@@ -81,6 +84,7 @@ class HttpApp:
         self._webhooks = webhooks
         self._sign_in = sign_in
         self._load_shedder = load_shedder
+        self._body_memory = BodyMemory() if body_memory is None else body_memory
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
         """Serve one request (ASGI 3)."""
@@ -133,12 +137,18 @@ class HttpApp:
         self, scope: Message, receive: Receive, client_request_id: str
     ) -> HttpResponse | Reply:
         """Return the response to a request: an ``HttpResponse``, or a ``Reply`` if the host itself reports an error."""
+        with self._body_memory.hold_body() as count_bytes:
+            return await self._read_and_dispatch_request(scope, receive, client_request_id, count_bytes)
+
+    async def _read_and_dispatch_request(
+        self, scope: Message, receive: Receive, client_request_id: str, count_bytes: Callable[[int], None]
+    ) -> HttpResponse | Reply:
         try:
             check_host(scope["headers"], scope["http_version"])
             check_single_idempotency_key(scope["headers"])
             check_request_target(scope["raw_path"].decode("latin-1"))
             limit = MAX_HOST_BODY_BYTES if self._is_host_route(scope["raw_path"]) else MAX_BODY_BYTES
-            body = await _read_body(scope["headers"], receive, limit)
+            body = await _read_body(scope["headers"], receive, limit, count_bytes)
         except WorkspaceError as error:
             return build_error_reply(error, client_request_id, close=True)
         with watch_client(lambda: _wait_for_disconnect(receive)) as watch:
@@ -220,7 +230,9 @@ def _build_webhook_response(reply: WebhookReply) -> HttpResponse:
     return reply.status, [*headers, (b"content-type", b"application/json; charset=utf-8")], body
 
 
-async def _read_body(headers: Iterable[tuple[bytes, bytes]], receive: Receive, limit: int) -> bytes:
+async def _read_body(
+    headers: Iterable[tuple[bytes, bytes]], receive: Receive, limit: int, count_bytes: Callable[[int], None]
+) -> bytes:
     for name, value in headers:
         if name == b"content-length" and int(value) > limit:
             raise build_body_too_large_error(limit)
@@ -230,10 +242,12 @@ async def _read_body(headers: Iterable[tuple[bytes, bytes]], receive: Receive, l
         message = await receive()
         if message["type"] == "http.disconnect":
             raise _ClientDisconnectedError
-        parts.append(message.get("body", b""))
-        size += len(parts[-1])
+        part = message.get("body", b"")
+        size += len(part)
         if size > limit:
             raise build_body_too_large_error(limit)
+        count_bytes(len(part))
+        parts.append(part)
         has_more = message.get("more_body", False)
     return b"".join(parts)
 

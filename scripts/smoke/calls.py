@@ -139,11 +139,12 @@ class SmokeContext:
 
 def _build_opener(address: str) -> urllib.request.OpenerDirector:
     # A proxy would get the credential in clear text over http.
-    return urllib.request.build_opener(urllib.request.ProxyHandler({} if address.startswith("http:") else None))
+    proxies: dict[str, str] | None = {} if urllib.parse.urlsplit(address).scheme == "http" else None
+    return urllib.request.build_opener(urllib.request.ProxyHandler(proxies))
 
 
 def wait_until(get_result: Callable[[], object], expected_result: object) -> None:
-    """Call ``get_result`` repeatedly until it returns ``expected_result``; raise CheckFailedError after 420 seconds."""
+    """Call ``get_result`` until it returns ``expected_result``; raise CheckFailedError after ``PATIENCE_SECONDS``."""
     deadline = time.monotonic() + PATIENCE_SECONDS
     while (seen := get_result()) != expected_result:
         if time.monotonic() > deadline:

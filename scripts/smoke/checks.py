@@ -36,7 +36,7 @@ def check_tokens(context: SmokeContext) -> str:
     """Check that a valid API key is exchanged for a token, and that an invalid key is rejected."""
     TokenHolder(context.base, "oik_wrong").get("/workspace/api/keys/jwt").require_status(401)
     for name, key in context.keys.items():
-        reply = TokenHolder(context.base, key).get("/workspace/api/keys/jwt", minutes=30)
+        reply = TokenHolder(context.base, key).get("/workspace/api/keys/jwt", minutes=60)
         if reply.status == OK:
             issued = reply.json
             context.members.append(TokenHolder(context.base, issued["Token"], name, frozenset(issued["AccessRights"])))

@@ -142,6 +142,11 @@ class CredentialRevoker:
             ended = await self._end_grants(event)
         except Exception as error:  # noqa: BLE001  it is raised after the event is appended
             failure = error
+            _LOG.warning(
+                "the consents of a revoked credential have not ended: %s",
+                error,
+                extra=logs.fields(event=event.append_id),
+            )
         if is_audited:
             await self._audit.append(event)
         if failure is not None:

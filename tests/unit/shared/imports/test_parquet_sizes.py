@@ -2,6 +2,7 @@
 
 import io
 import json
+from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
 
@@ -80,21 +81,22 @@ def test_texts_can_stay_dictionaries(column: pa.Array, options: dict[str, Any], 
     assert batch.to_pylist() == [{"v": value} for value in column.to_pylist()]
 
 
+# Functions, because the columns have over a gigabyte.
 @pytest.mark.parametrize(
-    ("column", "options"),
+    ("build_column", "options"),
     [
-        (pa.array([list(range(200))] * 200_000), {}),
+        (lambda: pa.array([list(range(200))] * 200_000), {}),
         (
-            pa.array([[f"{n:07}" * 500 for n in range(1000)]]),
+            lambda: pa.array([[f"{n:07}" * 500 for n in range(1000)]]),
             {"use_dictionary": False, "column_encoding": "DELTA_BYTE_ARRAY"},
         ),
-        (pa.array([[b"x" * 10_000] * 20_000], pa.list_(pa.binary(10_000))).take(pa.repeat(0, 6)), {}),
+        (lambda: pa.array([[b"x" * 10_000] * 20_000], pa.list_(pa.binary(10_000))).take(pa.repeat(0, 6)), {}),
     ],
     ids=["numbers", "texts", "bytes"],
 )
-def test_lists_can_unpack_to_the_limit(column: pa.Array, options: dict[str, Any]) -> None:
+def test_lists_can_unpack_to_the_limit(build_column: Callable[[], pa.Array], options: dict[str, Any]) -> None:
     """A row group whose lists would need too much memory is rejected, however small it is."""
-    metadata = pq.read_metadata(write_file(column, **options))
+    metadata = pq.read_metadata(write_file(build_column(), **options))
     with pytest.raises(FileRejectedError, match=r"can unpack to \d+ bytes; the limit is 1073741824"):
         require_row_group_within_limits(metadata, 0)
 

@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from shared.catalog.alert_rule_models import Severity
 from shared.catalog.etags import compute_definition_etag
-from shared.observability.logs import get_logger
+from shared.observability.logs import fields, get_logger
 from shared.timestamps import format_rfc3339
 from shared.webhooks.events import WebhookEvent
 
@@ -208,15 +208,20 @@ class Delivery(_Record):
         return self.model_copy(update={"attempts": attempts, "lease": "", **changes})
 
 
-def parse_due_delivery(content: str) -> Delivery | None:
+def parse_stored_delivery(endpoint: str, delivery_id: str, content: str) -> Delivery | None:
     """Parse the stored JSON text of a delivery; log an error and return None if this is not possible.
 
     A newer version of the service possibly stored the delivery, and it must not stop the other deliveries.
+
+    Args:
+        endpoint: id of the webhook endpoint, for the log.
+        delivery_id: id of the delivery, for the log.
+        content: the stored JSON text.
     """
     try:
         return Delivery.model_validate_json(content)
     except ValidationError:
-        _LOG.exception("a due webhook delivery cannot be parsed")
+        _LOG.exception("a webhook delivery cannot be parsed", extra=fields(webhook=endpoint, delivery=delivery_id))
         return None
 
 

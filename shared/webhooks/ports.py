@@ -104,18 +104,18 @@ class WebhookStore(Protocol):
             endpoint: id of the webhook endpoint.
             delivery_id: id of the delivery.
             change: receives the stored delivery and returns the new delivery, or None for no change. It is not called
-                if the delivery does not exist. It can be called again after a concurrent change. Its exceptions are
-                raised to the caller.
+                if the delivery does not exist or cannot be parsed. It can be called again after a concurrent change.
+                Its exceptions are raised to the caller.
 
         Returns:
-            The stored delivery; None if it does not exist.
+            The stored delivery; None if it does not exist or cannot be parsed.
         """
         ...
 
     async def list_deliveries(
         self, endpoint: str, status: DeliveryStatus | None, after: DeliveryPlace | None, limit: int
     ) -> Sequence[Delivery]:
-        """Return deliveries of an endpoint, newest first.
+        """Return deliveries of an endpoint, newest first, without those that cannot be parsed.
 
         Args:
             endpoint: id of the webhook endpoint.

@@ -164,9 +164,25 @@ async def test_a_delivery_that_cannot_be_parsed_stops_no_others(
     until = START + 30 * SECOND
     claimed = await other.claim_due_deliveries("endpoint-a", START, until, "lease-1", 10)
     assert [each.id for each in claimed] == ["m1"]
-    assert "a due webhook delivery cannot be parsed" in caplog.messages
+    [record] = [each for each in caplog.records if each.message == "a webhook delivery cannot be parsed"]
+    assert record.__dict__["fields"] == {"webhook": "endpoint-a", "delivery": "newer"}
     assert await store.find_due_endpoint(until - SECOND, ()) is None
     assert await store.find_due_endpoint(until, ()) == "endpoint-a"
+
+
+async def test_a_delivery_that_cannot_be_parsed_is_not_listed(store: WebhookStore) -> None:
+    """The pages of a webhook's deliveries contain all deliveries except those that cannot be parsed."""
+    older = build_delivery("older", created_at=START - SECOND)
+    await store.add_deliveries([build_newer_delivery(), build_delivery(), older])
+    assert await store.list_deliveries("endpoint-a", None, None, 1) == [build_delivery()]
+    assert await store.list_deliveries("endpoint-a", None, None, 2) == [build_delivery(), older]
+
+
+async def test_a_delivery_that_cannot_be_parsed_is_not_changed(store: WebhookStore) -> None:
+    """A delivery that cannot be parsed is not changed, and the result is None."""
+    await store.add_deliveries([build_newer_delivery()])
+    assert await store.change_delivery("endpoint-a", "newer", lambda _: build_delivery("newer")) is None
+    assert await read_delivery(store, "endpoint-a", "newer") is None
 
 
 async def test_a_delivery_that_cannot_be_parsed_is_rescheduled(open_store: Opener) -> None:

@@ -13,7 +13,7 @@ from shared.backends.azure.cosmos_account import CosmosAccount
 from shared.backends.azure.cosmos_containers import WEBHOOKS
 from shared.backends.azure.cosmos_item_store import CosmosItemStore, Item
 from shared.timestamps import format_rfc3339
-from shared.webhooks.models import Delivery, DeliveryStatus, parse_due_delivery, reschedule_stored_delivery
+from shared.webhooks.models import Delivery, DeliveryStatus, parse_stored_delivery, reschedule_stored_delivery
 from shared.webhooks.ports import DeliveryPlace
 
 _DOCUMENTS: Final = "documents"
@@ -69,7 +69,7 @@ class CosmosWebhookStore:
         items = await self._items.query_items(text, endpoint, endpoint=endpoint, at=format_rfc3339(at))
 
         async def claim_delivery(item: Item) -> Delivery | None:
-            found = parse_due_delivery(item["content"])
+            found = _parse_item(item)
             if found is None:
                 await self._items.put_if_unchanged(item, item | {"dueAt": format_rfc3339(leased_until)})
                 return None
@@ -106,11 +106,12 @@ class CosmosWebhookStore:
         self, endpoint: str, delivery_id: str, change: Callable[[Delivery], Delivery | None]
     ) -> Delivery | None:
         def change_item(before: Item | None) -> Item | None:
-            after = None if before is None else change(_delivery_from_item(before))
+            delivery = None if before is None else _parse_item(before)
+            after = None if delivery is None else change(delivery)
             return None if after is None else _delivery_to_item(after)
 
         item = await self._items.change(delivery_id, endpoint, change_item)
-        return None if item is None else _delivery_from_item(item)
+        return None if item is None else _parse_item(item)
 
     async def list_deliveries(
         self, endpoint: str, status: DeliveryStatus | None, after: DeliveryPlace | None, limit: int
@@ -123,7 +124,14 @@ class CosmosWebhookStore:
             f"SELECT TOP {limit} * FROM c WHERE c.endpoint = @endpoint AND c.place < @after{condition} "  # noqa: S608  fixed texts
             "ORDER BY c.place DESC"
         )
-        return [_delivery_from_item(item) for item in await self._items.query_items(text, endpoint, **values)]
+        found: list[Delivery] = []
+        while len(found) < limit:
+            items = await self._items.query_items(text, endpoint, **values)
+            found += [each for item in items if (each := _parse_item(item)) is not None]
+            if len(items) < limit:
+                break
+            values["after"] = items[-1]["place"]
+        return found[:limit]
 
     async def delete_expired_deliveries(self, at: datetime, limit: int) -> int:
         text = f"SELECT TOP {limit} c.id, c.endpoint FROM c WHERE c.expiresAt <= @at"  # noqa: S608  a number
@@ -156,5 +164,5 @@ def _delivery_to_item(delivery: Delivery) -> Item:
     }
 
 
-def _delivery_from_item(item: Item) -> Delivery:
-    return Delivery.model_validate_json(item["content"])
+def _parse_item(item: Item) -> Delivery | None:
+    return parse_stored_delivery(item["endpoint"], item["id"], item["content"])

@@ -4,10 +4,11 @@ import sqlite3
 from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime
+from itertools import islice
 
 from shared.backends.embedded.sqlite import SqliteDatabase, convert_sqlite_errors
 from shared.timestamps import format_rfc3339
-from shared.webhooks.models import Delivery, DeliveryStatus, parse_due_delivery, reschedule_stored_delivery
+from shared.webhooks.models import Delivery, DeliveryStatus, parse_stored_delivery, reschedule_stored_delivery
 from shared.webhooks.ports import DeliveryPlace
 
 SCHEMA = """
@@ -83,7 +84,7 @@ class SqliteWebhookStore:
         def claim_deliveries(connection: sqlite3.Connection) -> list[Delivery]:
             claimed: list[Delivery] = []
             for delivery_id, content in connection.execute(sql, values).fetchall():
-                found = parse_due_delivery(content)
+                found = parse_stored_delivery(endpoint, delivery_id, content)
                 if found is None:
                     connection.execute(_DELAY, (format_rfc3339(leased_until), endpoint, delivery_id))
                     continue
@@ -143,13 +144,14 @@ class SqliteWebhookStore:
         if after is not None:
             conditions, values = [*conditions, "(created_at, id) < (?, ?)"], [*values, *after]
         sql = (
-            f"SELECT content FROM webhook_deliveries WHERE {' AND '.join(conditions)} "  # noqa: S608  fixed texts
-            "ORDER BY created_at DESC, id DESC LIMIT ?"
+            f"SELECT id, content FROM webhook_deliveries WHERE {' AND '.join(conditions)} "  # noqa: S608  fixed texts
+            "ORDER BY created_at DESC, id DESC"
         )
 
         def select_deliveries(connection: sqlite3.Connection) -> list[Delivery]:
-            rows = connection.execute(sql, (*values, limit)).fetchall()
-            return [Delivery.model_validate_json(row[0]) for row in rows]
+            rows = connection.execute(sql, values)
+            parsed = (parse_stored_delivery(endpoint, *row) for row in rows)
+            return list(islice((each for each in parsed if each is not None), limit))
 
         return await self._run_read(select_deliveries)
 
@@ -181,7 +183,7 @@ def _read_state_document(connection: sqlite3.Connection, name: str) -> str | Non
 def _read_delivery(connection: sqlite3.Connection, endpoint: str, delivery_id: str) -> Delivery | None:
     sql = "SELECT content FROM webhook_deliveries WHERE endpoint = ? AND id = ?"
     row = connection.execute(sql, (endpoint, delivery_id)).fetchone()
-    return None if row is None else Delivery.model_validate_json(row[0])
+    return None if row is None else parse_stored_delivery(endpoint, delivery_id, row[0])
 
 
 def _update_delivery(connection: sqlite3.Connection, delivery: Delivery, due_at: str | None) -> None:

@@ -22,7 +22,7 @@ from shared.auth.rights import AccessRight, Role
 from shared.catalog.administration import build_member_not_found_error
 from shared.catalog.fields import DECLARED, PrintableText
 from shared.catalog.items import ItemKind
-from shared.catalog.models import Member
+from shared.catalog.models import Member, select_known_rights_of_member
 from shared.catalog.ports import CatalogItem
 from shared.errors import ValidationErrors, build_invalid_field_error
 from shared.http.messages import Reply
@@ -146,7 +146,7 @@ def _build_member(member_id: str, body: MemberBody, stored_member: Mapping[str, 
 
 
 def _describe_member(item: CatalogItem) -> dict[str, Any]:
-    return _member_to_json(item, Member.model_validate(item.definition))
+    return _member_to_json(item, Member.model_validate(select_known_rights_of_member(item.definition)))
 
 
 def _member_to_json(item: CatalogItem, member: Member) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """Pydantic models of the workspace document; the catalog stores items in the same form."""
 
+from collections.abc import Mapping
 from enum import StrEnum
 from typing import Annotated, Any, Final
 
@@ -207,6 +208,17 @@ class Member(Model):
     def access_rights(self) -> frozenset[AccessRight]:
         """All rights of the member: the rights of the role and the member's additional rights."""
         return ROLE_RIGHTS[self.role] | frozenset(self.rights)
+
+
+def select_known_rights_of_member(definition: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the stored definition of a member without the access rights that this version does not know.
+
+    A newer version of the service possibly stored them, and the member could not be parsed with them.
+    """
+    rights = definition.get("rights")
+    if not isinstance(rights, list):
+        return {**definition}
+    return {**definition, "rights": [each for each in rights if each in AccessRight]}
 
 
 class ConnectionType(StrEnum):

@@ -7,7 +7,6 @@ from typing import Final
 from pydantic import ValidationError
 
 from shared.auth.ports import CredentialCutoff, Team
-from shared.auth.rights import AccessRight
 from shared.catalog.items import SINGLETON_KEY, ItemKind, MemberState, WorkspaceSettings
 from shared.catalog.models import (
     AlertRule,
@@ -21,6 +20,7 @@ from shared.catalog.models import (
     StoredWarmQuery,
     Surface,
     WorkspaceInfo,
+    select_known_rights_of_member,
 )
 from shared.catalog.ports import CatalogItem, CatalogStore, StoredCatalog
 from shared.catalog.snapshot import Catalog, CatalogEntry
@@ -162,19 +162,12 @@ def build_catalog(stored: StoredCatalog) -> Catalog:
 
 
 def _parse_members(by_kind: Mapping[str, list[CatalogItem]]) -> dict[str, CatalogEntry[Member]]:
-    """Parse the members without the access rights that only a newer version of the service knows.
-
-    Otherwise a member with such a right could not be parsed, and all its credentials would be refused.
-    """
-    items = [_select_known_rights_of_member(item) for item in by_kind.get(ItemKind.MEMBER, ())]
+    """Parse the members without unknown access rights, because otherwise their credentials would be refused."""
+    items = [
+        replace(item, definition=select_known_rights_of_member(item.definition))
+        for item in by_kind.get(ItemKind.MEMBER, ())
+    ]
     return _parse_items(Member, {ItemKind.MEMBER: items}, ItemKind.MEMBER)
-
-
-def _select_known_rights_of_member(item: CatalogItem) -> CatalogItem:
-    rights = item.definition.get("rights")
-    if not isinstance(rights, list):
-        return item
-    return replace(item, definition={**item.definition, "rights": [each for each in rights if each in AccessRight]})
 
 
 def _parse_items[M: Model](

@@ -1,6 +1,8 @@
 """Tests of the administration of single items over HTTPS."""
 
+import sqlite3
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from typing import Any
 from urllib.parse import quote
 
@@ -139,6 +141,25 @@ def test_repeated_rights_of_a_member_are_stored_once(admin: httpx.Client) -> Non
     assert put_definition(admin, "team", "repeated@t", rights=rights).headers["etag"] == created.headers["etag"]
     [event] = list_events(admin, "AccessControl", "repeated@t")
     assert event["AfterState"]["rights"] == rights[:2]
+
+
+def test_a_right_of_a_newer_version_is_not_removed_from_a_member(
+    changeable_service: Service, admin: httpx.Client
+) -> None:
+    """A member has no right that only a newer version knows, and is not replaced, because no caller has this right."""
+    assert put_definition(admin, "team", "newer@t", rights=["Workspace.Mcp.Use"]).status_code == 201
+    with closing(sqlite3.connect(changeable_service.data_dir / "workspace.sqlite")) as file, file:
+        file.execute(
+            "UPDATE catalog_items SET definition = json_set(definition, '$.rights[#]', 'Workspace.Newer.Use', "
+            "'$.name', 'Newer') WHERE key = 'newer@t'"
+        )
+        file.execute("UPDATE catalog_version SET version = version + 1")
+    path = build_path("team", "newer@t")
+    read = wait_until(lambda: admin.get(path).json(), lambda member: member.get("name") == "Newer")
+    assert read["rights"] == ["Workspace.Mcp.Use"]
+    refused = admin.put(path, json={**read, "name": "Renamed"})
+    check_problem(refused, 403, "RIGHT_NOT_HELD")
+    assert refused.json()["accessRights"] == ["Workspace.Newer.Use"]
 
 
 @pytest.mark.parametrize("kind", BODIES)

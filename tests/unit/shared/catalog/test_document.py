@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from shared.auth.rights import AccessRight
 from shared.catalog.document import decode_document, load_document
 from shared.catalog.document_nodes import MAX_CHARACTERS, MAX_DEPTH
 from shared.catalog.document_parsers import MAX_ALIASES
@@ -32,6 +33,14 @@ def test_valid_document_is_loaded() -> None:
     assert [connection.lookup for connection in document.connections] == ["rig", "sim"]
     assert document.warm_queries[0].api_path == "cooling/q1"
     assert [parameter.required for parameter in document.warm_queries[0].parameters] == [False, True]
+
+
+def test_the_rights_of_a_declared_member_are_loaded() -> None:
+    """A document gives a member additional rights, and an unknown right is a problem at its position."""
+    text = replace_in_document("role: Viewer", "role: Viewer, rights: [Workspace.Mcp.Use, Workspace.Mcp.Use]")
+    assert load_document(text, "w.yaml").team[1].rights == (AccessRight.MCP_USE,)
+    [problem] = list_problems(replace_in_document("role: Viewer", "role: Viewer, rights: [Workspace.Newer.Use]"))
+    assert "team[1].rights[0]: is not an access right" in problem
 
 
 @pytest.mark.parametrize(

@@ -139,8 +139,8 @@ class SmokeContext:
 
 def _build_opener(address: str) -> urllib.request.OpenerDirector:
     # A proxy would get the credential in clear text over http.
-    proxies: dict[str, str] | None = {} if urllib.parse.urlsplit(address).scheme == "http" else None
-    return urllib.request.build_opener(urllib.request.ProxyHandler(proxies))
+    is_http = urllib.parse.urlsplit(address).scheme == "http"
+    return urllib.request.build_opener(urllib.request.ProxyHandler({} if is_http else None))
 
 
 def wait_until(get_result: Callable[[], object], expected_result: object) -> None:

@@ -44,7 +44,8 @@ class _EmptyReply(BaseHTTPRequestHandler):
         """Write no log."""
 
 
-def test_the_credential_is_sent_to_no_proxy_over_http(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("scheme", ["http", "HTTP"])
+def test_the_credential_is_sent_to_no_proxy_over_http(monkeypatch: pytest.MonkeyPatch, scheme: str) -> None:
     """Requests to an http address do not use the proxy of the environment variables."""
     for name in ("no_proxy", "NO_PROXY"):
         monkeypatch.delenv(name, raising=False)
@@ -52,7 +53,7 @@ def test_the_credential_is_sent_to_no_proxy_over_http(monkeypatch: pytest.Monkey
     with ThreadingHTTPServer(("127.0.0.1", 0), _EmptyReply) as server:
         thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
         thread.start()
-        assert TokenHolder(f"http://127.0.0.1:{server.server_port}", "token").get("/").status == 200
+        assert TokenHolder(f"{scheme}://127.0.0.1:{server.server_port}", "token").get("/").status == 200
         server.shutdown()
         thread.join()
 

@@ -163,7 +163,7 @@ OWN_CODES: Final[Mapping[str, tuple[str, ...]]] = {
     "export_audit_events": _CHAIN,
     "verify_audit_chain": (*_PROOF, "CHECKPOINT_REFUSED", "RECORD_NOT_FOUND", "VERIFY_TIMEOUT"),
     "newest_checkpoint": (*_PROOF, "CHECKPOINT_REFUSED"),
-    "prove": (*_PROOF, "RECORD_NOT_FOUND"),
+    "prove": (*_PROOF, "CHECKPOINT_REFUSED", "RECORD_NOT_FOUND"),
     "issue_receipt": (*_PROOF, "CHECKPOINT_REFUSED", "RECORD_NOT_FOUND", "RECEIPT_NOT_READY", "CHAIN_BROKEN"),
     "checkpoint_key": ("CHECKPOINT_REFUSED", "CHECKPOINTS_UNAVAILABLE"),
     "list_scopes": ("TARGET_UNKNOWN",),

@@ -115,7 +115,11 @@ class Proofs:
         root = await self._find_signed_root(chain, proof.size)
         if root is None:
             return False
-        leaves = map(leaf_from_record_hash, await self._store.read_hashes(chain, proof.leaf_index, limit=1))
+        hashes = await self._store.read_hashes(chain, proof.leaf_index, limit=1)
+        try:
+            leaves = [leaf_from_record_hash(each) for each in hashes]
+        except WorkspaceError:
+            return False  # the proof does not contain this hash, so it can be valid
         return not any(is_included(leaf, proof.leaf_index, proof.size, proof.hashes, root) for leaf in leaves)
 
     async def _contradicts_signed_roots(self, chain: ChainKey, proof: MerkleConsistencyProof) -> bool:

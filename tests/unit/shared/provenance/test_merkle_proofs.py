@@ -11,7 +11,7 @@ from shared.provenance.checkpoints import build_checkpoint_name_prefix
 from shared.provenance.merkle_proofs import Proofs
 from shared.provenance.merkle_tiles import Tiles
 from shared.provenance.ports import ChainKey, Target
-from tests.unit.shared.provenance.chains import PLATFORM, Ledger, read_leaves
+from tests.unit.shared.provenance.chains import OF_PLATFORM, PLATFORM, Ledger, read_leaves
 
 
 async def test_proofs_hold_against_the_signed_roots(ledger: Ledger) -> None:
@@ -56,6 +56,21 @@ async def test_proofs_use_subtree_roots_that_another_process_repaired(
             assert is_consistent(old.size, new.size, old.root, new.root, growth.hashes)
         proof = await proofs.prove_inclusion(PLATFORM, 13, new.size)
         assert is_included(leaves[12], proof.leaf_index, proof.size, proof.hashes, new.root)
+
+
+async def test_a_record_with_a_damaged_hash_has_a_proof(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The proof of a record does not contain its hash, so it is built although the stored hash is not hexadecimal."""
+    for module in (chain_trees, merkle_proofs):
+        monkeypatch.setattr(module, "SUBTREE_LEAVES", 4)
+    stored = await ledger.checkpoints.create(PLATFORM)
+    assert stored is not None
+    signed = await ledger.checkpoints.open_checkpoint(PLATFORM, stored)
+    leaves = await read_leaves(ledger, PLATFORM)
+    damaged = f"sequence = 6 AND chain = (SELECT chain FROM chains {OF_PLATFORM})"
+    ledger.tamper(lambda file: file.execute(f"UPDATE records SET hash = 'no hash' WHERE {damaged}"))
+    proofs = Proofs(ledger.store, ledger.checkpoints.trees, ledger.checkpoints)
+    proof = await proofs.prove_inclusion(PLATFORM, 6, signed.size)
+    assert is_included(leaves[5], proof.leaf_index, proof.size, proof.hashes, signed.root)
 
 
 async def test_a_proof_of_an_empty_chain_is_rejected_with_the_reason(ledger: Ledger) -> None:

@@ -164,8 +164,9 @@ class BackgroundVerification:
         count("workspace.chain.verified", target=run.chain.target.value, sound=verdict.chain_valid)
         if self._on_broken is not None and not verdict.chain_valid:
             await self._on_broken(run.chain, verdict.broken_at or "", verdict.reason)
-        # If the chain has grown since an earlier period, it stays due in this period, also in the next run.
-        verified_at = run.started_at if run.started_at < period_start else format_rfc3339(self._runtime.now())
+        # If a valid chain has grown since an earlier period, it stays due in this period, also in the next run.
+        is_outdated = verdict.chain_valid and run.started_at < period_start
+        verified_at = run.started_at if is_outdated else format_rfc3339(self._runtime.now())
         await store_verification_result(self._overview, run, verdict, verified_at)
         await self._verifier.repair_subtree_roots(run, verdict)
 

@@ -12,8 +12,8 @@ class StoredVerdict:
     """Result of the last complete verification of a chain, by a request or in the background.
 
     Attributes:
-        verified_at: end of the verification, RFC 3339 in UTC with microseconds; its start if a period of the background
-            verification began in between.
+        verified_at: end of the verification, RFC 3339 in UTC with microseconds; or its start, if a new period of the
+            background verification began during the verification and the chain was valid.
         records: number of records in the chain at that time.
         is_valid: whether the whole chain was valid.
         broken_at: RecordID, Hash or checkpoint name of the first fault; empty for a valid chain.

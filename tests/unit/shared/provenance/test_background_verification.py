@@ -16,8 +16,9 @@ from shared.provenance.background_verification import BackgroundVerification, On
 from shared.provenance.checkpoints import build_checkpoint_name
 from shared.provenance.overview_ports import StoredVerdict
 from shared.provenance.ports import ChainKey, Target
-from shared.provenance.verifier import ChainVerdict, ChainVerifier, VerificationRun
+from shared.provenance.verifier import ChainVerdict, ChainVerifier, VerificationRun, store_verification_result
 from shared.runtime import SYSTEM_RUNTIME, Runtime
+from shared.timestamps import format_rfc3339
 from tests.unit.shared.provenance.chains import BATCH, PLATFORM, Ledger, get_workspace_id, open_ledger
 
 OTHER = ChainKey(Target.DOMAIN_EVENTS, "other")
@@ -233,6 +234,28 @@ async def test_a_verification_from_an_earlier_period_is_completed_and_repeated(
     verdict = (await verification_parts.verdicts())[unfinished]
     assert verdict is not None
     assert (verdict.is_valid, verdict.records) == (True, 6)
+
+
+async def test_a_fault_is_stored_at_the_end_of_a_verification_from_an_earlier_period(
+    verification_parts: VerificationParts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A fault is not replaced by the valid result of a verification that began before the fault was found."""
+    monkeypatch.setattr(background_verification, "STEP_RECORDS", 2)
+    background = verification_parts.open(seconds=1)
+    assert not await run_in_new_period(background)
+    [unfinished] = verification_parts.recorder.started
+    ledger = verification_parts.ledger
+    other = await ledger.verifier.start(unfinished)
+    assert await ledger.verifier.advance(other, 5)
+    valid = await ledger.verifier.finish(other)
+    ledger.tamper(lambda file: file.execute("UPDATE records SET hash = upper(hash) WHERE sequence = 5"))
+    period_start = SYSTEM_RUNTIME.now()
+    while (await verification_parts.verdicts())[unfinished] is None:
+        await background.run(period_start)
+    await store_verification_result(verification_parts.overview, other, valid, format_rfc3339(SYSTEM_RUNTIME.now()))
+    verdict = (await verification_parts.verdicts())[unfinished]
+    assert verdict is not None
+    assert (valid.chain_valid, verdict.is_valid) == (True, False)
 
 
 async def test_a_chain_that_grew_after_its_verification_waits_for_the_next_period(

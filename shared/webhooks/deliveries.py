@@ -26,7 +26,7 @@ JITTER: Final = 0.1
 """Largest random deviation of a delay, as a fraction; it spreads the retries after an outage."""
 
 DISABLED_AFTER: Final = timedelta(days=5)
-"""Duration of failed attempts only, after which a delivery that fails for good disables its endpoint."""
+"""Time without a successful attempt after which a delivery that has used all its retries disables its endpoint."""
 
 
 def compute_retry_time(retries: int, at: datetime, runtime: Runtime) -> datetime | None:

@@ -40,6 +40,7 @@ class BackgroundVerification:
         checkpoints: lists the chains that have checkpoints, also if the chains are missing in the store.
         on_broken: called for each broken chain, with the chain's key, the verdict's ``broken_at`` and the reason. The
             result is stored after the call; if the process ends before that, the chain is verified and reported again.
+            It is also called once in a period for each chain that only a request has found broken.
         seconds: maximum length of a run in seconds. A run ends after the step in which this length is reached.
         runtime: clock, randomness and threads.
     """
@@ -61,6 +62,8 @@ class BackgroundVerification:
         self._on_broken = on_broken
         self._runtime = runtime
         self._unfinished: VerificationRun | None = None
+        self._period_start = ""
+        self._reported: set[ChainKey] = set()
 
     async def run(self, period_start: datetime) -> bool:
         """Verify the audit chains that are due; return False if the time limit ended the run before all were verified.
@@ -73,6 +76,20 @@ class BackgroundVerification:
         """
         deadline = self._runtime.monotonic() + self._seconds
         start = format_rfc3339(period_start)
+        if start != self._period_start:
+            self._period_start = start
+            self._reported.clear()
+        is_complete = await self._verify_due_chains(deadline, start)
+        await self._report_other_broken_chains(start)
+        return is_complete
+
+    async def _verify_due_chains(self, deadline: float, start: str) -> bool:
+        """Verify the chains that are due; return False if the time limit is reached before all are verified.
+
+        Args:
+            deadline: time limit, on the monotonic clock.
+            start: start of the period, RFC 3339 in UTC with microseconds.
+        """
         due = await self._list_due_chains(start)
         await self._discard_outdated_run()
         if (unfinished := self._unfinished) is not None:
@@ -87,14 +104,11 @@ class BackgroundVerification:
         return True
 
     async def _discard_outdated_run(self) -> None:
-        """Discard the unfinished verification if another one has found the chain valid since it began.
-
-        A broken chain is verified to the end, because the other verification possibly did not report it.
-        """
+        """Discard the unfinished verification if another verification of the chain has ended since it began."""
         if self._unfinished is None:
             return
         verdict = await self._overview.find_verdict(self._unfinished.chain)
-        if verdict is not None and verdict.is_valid and verdict.verified_at > self._unfinished.started_at:
+        if verdict is not None and verdict.verified_at > self._unfinished.started_at:
             self._unfinished = None
 
     async def _list_due_chains(self, period_start: str) -> list[ChainKey]:
@@ -152,23 +166,41 @@ class BackgroundVerification:
             await self._finish_verification(run, period_start)
         except Exception as error:  # noqa: BLE001  a failure must not stop the other chains
             count("workspace.chain.verify.failures", target=chain.target.value)
-            extra = fields(target=chain.target, scopeKey=chain.scope_key)
-            if isinstance(error, WorkspaceError):
-                _LOG.warning("an audit chain could not be verified: %s", error, extra=extra)
-            else:
-                _LOG.exception("an audit chain could not be verified", extra=extra)
+            _log_failure("an audit chain could not be verified", chain, error)
         return True
 
     async def _finish_verification(self, run: VerificationRun, period_start: str) -> None:
         verdict = await self._verifier.finish(run)
         count("workspace.chain.verified", target=run.chain.target.value, sound=verdict.chain_valid)
-        if self._on_broken is not None and not verdict.chain_valid:
-            await self._on_broken(run.chain, verdict.broken_at or "", verdict.reason)
+        if not verdict.chain_valid:
+            await self._report_broken_chain(run.chain, verdict.broken_at or "", verdict.reason)
         # If a valid chain has grown since an earlier period, it stays due in this period, also in the next run.
         is_outdated = verdict.chain_valid and run.started_at < period_start
         verified_at = run.started_at if is_outdated else format_rfc3339(self._runtime.now())
         await store_verification_result(self._overview, run, verdict, verified_at)
         await self._verifier.repair_subtree_roots(run, verdict)
+
+    async def _report_broken_chain(self, chain: ChainKey, broken_at: str, reason: str) -> None:
+        if self._on_broken is not None:
+            await self._on_broken(chain, broken_at, reason)
+        self._reported.add(chain)
+
+    async def _report_other_broken_chains(self, period_start: str) -> None:
+        """Report the broken chains that were verified in this period, but that this object has not reported.
+
+        A request has verified them, so they are not due. If a report fails with an error, it is logged; the chain is
+        verified and reported in the next period.
+        """
+        after: ChainKey | None = None
+        while page := await self._overview.list_chains(None, after, _PAGE, broken_only=True):
+            after = page[-1].chain
+            for chain, verdict in ((one.chain, one.verdict) for one in page if one.chain not in self._reported):
+                if verdict is None or verdict.verified_at < period_start:
+                    continue
+                try:
+                    await self._report_broken_chain(chain, verdict.broken_at, verdict.reason)
+                except Exception as error:  # noqa: BLE001  a failure must not stop the other reports
+                    _log_failure("a broken audit chain could not be reported", chain, error)
 
 
 def _is_due(summary: ChainSummary, period_start: str) -> bool:
@@ -177,3 +209,11 @@ def _is_due(summary: ChainSummary, period_start: str) -> bool:
         return True
     # A chain that grows during a period is due in the next one.
     return verdict.verified_at < period_start and (verdict.records != summary.records or not verdict.is_valid)
+
+
+def _log_failure(message: str, chain: ChainKey, error: Exception) -> None:
+    extra = fields(target=chain.target, scopeKey=chain.scope_key)
+    if isinstance(error, WorkspaceError):
+        _LOG.warning("%s: %s", message, error, extra=extra)
+    else:
+        _LOG.error(message, exc_info=error, extra=extra)

@@ -194,26 +194,80 @@ async def test_an_unfinished_verification_is_discarded_if_another_one_has_ended(
     assert (verdict.is_valid, verdict.records) == (True, 6)
 
 
-async def test_an_unfinished_verification_continues_if_another_one_found_the_chain_broken(
+class BrokenChainLog:
+    """Record of the chains that are reported as broken."""
+
+    def __init__(self) -> None:
+        self.reported: list[ChainKey] = []
+
+    async def report(self, chain: ChainKey, _broken_at: str, _reason: str) -> None:
+        """Record a broken chain."""
+        self.reported.append(chain)
+
+
+async def find_broken_by_request(parts: VerificationParts, chain: ChainKey) -> None:
+    """Verify a broken chain as a request does, which stores the result."""
+    verifier = ChainVerifier(parts.ledger.store, get_workspace_id, parts.ledger.checkpoints, parts.overview)
+    assert not (await verifier.verify(chain)).chain_valid
+
+
+async def test_an_unfinished_verification_does_not_delay_the_report_of_a_broken_chain(
     verification_parts: VerificationParts, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A broken chain is reported in the same period although a request has stored the result meanwhile."""
+    """A chain that a request found broken during its verification in the background is reported in the same period."""
     monkeypatch.setattr(background_verification, "STEP_RECORDS", 2)
-    reported: list[ChainKey] = []
-
-    async def report(chain: ChainKey, _broken_at: str, _reason: str) -> None:
-        reported.append(chain)
-
-    background, period_start = verification_parts.open(1, report), SYSTEM_RUNTIME.now()
+    log = BrokenChainLog()
+    background, period_start = verification_parts.open(1, log.report), SYSTEM_RUNTIME.now()
     assert not await background.run(period_start)
     [unfinished] = verification_parts.recorder.started
-    ledger = verification_parts.ledger
-    ledger.tamper(lambda file: file.execute("UPDATE records SET hash = upper(hash) WHERE sequence = 5"))
-    verifier = ChainVerifier(ledger.store, get_workspace_id, ledger.checkpoints, verification_parts.overview)
-    assert not (await verifier.verify(unfinished)).chain_valid
+    verification_parts.ledger.tamper(
+        lambda file: file.execute("UPDATE records SET hash = upper(hash) WHERE sequence = 5")
+    )
+    await find_broken_by_request(verification_parts, unfinished)
     while not await background.run(period_start):
         pass
-    assert sorted(reported) == sorted((PLATFORM, BATCH, OTHER))
+    assert sorted(log.reported) == sorted((PLATFORM, BATCH, OTHER))
+
+
+async def test_a_chain_that_a_request_found_broken_is_reported(verification_parts: VerificationParts) -> None:
+    """If a request finds a chain broken before its turn or after it, the chain is reported once in each period."""
+    log = BrokenChainLog()
+    background, period_start = verification_parts.open(on_broken=log.report), SYSTEM_RUNTIME.now()
+    sql = (
+        "UPDATE records SET hash = upper(hash) WHERE chain = (SELECT chain FROM chains WHERE target = ? AND scope = ?)"
+    )
+    verification_parts.ledger.tamper(lambda file: file.execute(sql, tuple(BATCH)))
+    await find_broken_by_request(verification_parts, BATCH)
+    assert await background.run(period_start)
+    assert log.reported == [BATCH]
+    assert BATCH not in verification_parts.recorder.started
+    verification_parts.ledger.tamper(lambda file: file.execute(sql, tuple(OTHER)))
+    await find_broken_by_request(verification_parts, OTHER)
+    for _ in range(2):
+        assert await background.run(period_start)
+        assert log.reported == [BATCH, OTHER]
+    assert await run_in_new_period(background)
+    assert log.reported == [BATCH, OTHER, BATCH, OTHER]
+
+
+async def test_a_failed_report_stops_no_other_report(
+    verification_parts: VerificationParts, caplog: pytest.LogCaptureFixture
+) -> None:
+    """If the report of a chain that a request found broken fails, it is logged, and the other chains are reported."""
+    log = BrokenChainLog()
+
+    async def fail_for_batch(chain: ChainKey, broken_at: str, reason: str) -> None:
+        if chain == BATCH:
+            raise WorkspaceError(Kind.UNAVAILABLE, "WEBHOOKS_UNAVAILABLE", "down")
+        await log.report(chain, broken_at, reason)
+
+    period_start = SYSTEM_RUNTIME.now()
+    verification_parts.ledger.tamper(lambda file: file.execute("UPDATE records SET hash = upper(hash)"))
+    for chain in (PLATFORM, BATCH, OTHER):
+        await find_broken_by_request(verification_parts, chain)
+    assert await verification_parts.open(on_broken=fail_for_batch).run(period_start)
+    assert sorted(log.reported) == sorted((PLATFORM, OTHER))
+    assert "a broken audit chain could not be reported: down" in caplog.messages
 
 
 @pytest.mark.parametrize("seconds", [1, 2])

@@ -14,6 +14,8 @@ from shared.runtime import SYSTEM_RUNTIME, Runtime
 HASHES_PAGE: Final = 10_000
 KNOWN_SUBTREES: Final = 50_000
 """Maximum number of cached subtree roots: enough for 200 million records, in about 10 MB."""
+RELOAD_SECONDS: Final = 60.0
+"""Minimum time between two reloads of a chain's roots by requests; a reload can read all hashes of the chain."""
 _LOG = get_logger("provenance")
 
 
@@ -33,6 +35,7 @@ class ChainTrees:
         self._store = store
         self._tiles = tiles
         self._roots: OrderedDict[tuple[ChainKey, int], bytes] = OrderedDict()
+        self._reloaded_at: dict[ChainKey, float] = {}
         self._runtime = runtime
 
     async def build_tree(self, chain: ChainKey, first: int, last: int) -> CompactRange:
@@ -93,6 +96,22 @@ class ChainTrees:
         """Remove the cached subtree roots of a chain, so that they are loaded or computed again."""
         for place in [place for place in self._roots if place[0] == chain]:
             del self._roots[place]
+
+    def forget_roots_if_due(self, chain: ChainKey) -> bool:
+        """Remove the cached subtree roots of a chain, unless this method removed them in the last minute.
+
+        The proofs of a damaged chain never match its signed root, so each request would load the roots again.
+
+        Returns:
+            Whether the roots were removed.
+        """
+        now = self._runtime.monotonic()
+        self._reloaded_at = {one: at for one, at in self._reloaded_at.items() if now - at < RELOAD_SECONDS}
+        if chain in self._reloaded_at:
+            return False
+        self._reloaded_at[chain] = now
+        self.forget_roots(chain)
+        return True
 
     async def repair_roots(self, chain: ChainKey, size: int, root: bytes) -> bool:
         """Compare the subtree roots of a chain with a signed root; if they differ, compute and store them again.

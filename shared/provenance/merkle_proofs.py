@@ -54,7 +54,7 @@ class Proofs:
     """Creates Merkle proofs from the stored hashes of records. The recipient checks a proof against a signed root.
 
     If a proof does not match a signed root, the cached roots of subtrees are loaded again, because another process
-    may have repaired the stored ones, and the proof is built once more.
+    may have repaired the stored ones, and the proof is built once more. This happens at most once a minute for a chain.
 
     Args:
         store: store of the chains.
@@ -80,8 +80,9 @@ class Proofs:
         proof = await self.build_inclusion_proof(chain, sequence, size)
         if size < SUBTREE_LEAVES or not await self._contradicts_signed_root(chain, proof):
             return proof
-        self._trees.forget_roots(chain)
-        return await self.build_inclusion_proof(chain, sequence, size)
+        return (
+            await self.build_inclusion_proof(chain, sequence, size) if self._trees.forget_roots_if_due(chain) else proof
+        )
 
     async def prove_consistency(self, chain: ChainKey, old_size: int, size: int) -> MerkleConsistencyProof:
         """Prove that the tree of a chain's first ``size`` records begins with the tree of ``old_size`` records.
@@ -96,8 +97,11 @@ class Proofs:
         proof = await self.build_consistency_proof(chain, old_size, size)
         if size < SUBTREE_LEAVES or not await self._contradicts_signed_roots(chain, proof):
             return proof
-        self._trees.forget_roots(chain)
-        return await self.build_consistency_proof(chain, old_size, size)
+        return (
+            await self.build_consistency_proof(chain, old_size, size)
+            if self._trees.forget_roots_if_due(chain)
+            else proof
+        )
 
     async def build_inclusion_proof(self, chain: ChainKey, sequence: int, size: int) -> MerkleInclusionProof:
         """Build an inclusion proof like :meth:`prove_inclusion`, without a check of ``sequence`` and ``size``."""

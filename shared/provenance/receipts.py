@@ -91,14 +91,14 @@ class Receipts:
     async def _repeat_with_reloaded_roots[T](self, chain: ChainKey, build: Callable[[], Awaitable[T]]) -> T:
         """Build receipts; if the hashes do not match the signed root, reload the cached subtree roots and repeat.
 
-        The cached roots are wrong if they were computed while a stored hash was damaged that is repaired now.
+        The cached roots are wrong if they were computed while a stored hash was damaged that is repaired now. They are
+        reloaded at most once a minute for a chain.
         """
         try:
             return await build()
         except WorkspaceError as error:
-            if error.code != "CHAIN_BROKEN":
+            if error.code != "CHAIN_BROKEN" or not self._checkpoints.trees.forget_roots_if_due(chain):
                 raise
-            self._checkpoints.trees.forget_roots(chain)
             return await build()
 
     async def _build_inclusion_receipt(self, chain: ChainKey, sequence: int, digest: bytes, root: SignedRoot) -> bytes:

@@ -25,6 +25,7 @@ from shared.provenance.notes import VerifierKey
 from shared.provenance.ports import ChainKey, Target
 from shared.provenance.receipts import Receipts
 from shared.provenance.verifier import ChainVerifier
+from shared.runtime import Runtime
 from tests.unit.shared.provenance.chains import BATCH, PLATFORM, Ledger, build_event, get_workspace_id, open_ledger
 
 ISSUER = "https://plant-a.example"
@@ -266,19 +267,26 @@ async def test_a_chain_with_a_changed_hash_gets_no_receipts(receipt_issuer: Issu
 async def test_receipts_are_issued_after_a_damaged_hash_is_repaired(
     receipt_issuer: Issuer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Subtree roots that were cached while a stored Hash was damaged do not prevent receipts after its repair."""
+    """Subtree roots that were cached while a stored Hash was damaged prevent receipts for a minute after its repair."""
     for module in (chain_trees, inclusion_proofs):
         monkeypatch.setattr(module, "SUBTREE_LEAVES", 4)
     records = await receipt_issuer.ledger.records(BATCH)
     edit = "UPDATE records SET hash = ? WHERE append_id = ?"
-    store, checkpoints = receipt_issuer.ledger.store, receipt_issuer.checkpoints
+    store, seconds = receipt_issuer.ledger.store, 0.0
+    runtime = Runtime(monotonic=lambda: seconds)
+    checkpoints = Checkpoints(
+        store, receipt_issuer.notes, receipt_issuer.signer, get_workspace_id, issuer=ISSUER, runtime=runtime
+    )
     receipts = Receipts(store, checkpoints, Proofs(store, checkpoints.trees), receipt_issuer.overview)
 
     async def damage_and_repair_hash() -> None:
+        nonlocal seconds
         receipt_issuer.ledger.tamper(lambda file: file.execute(edit, ("0" * 64, records[1].append_id)))
         checkpoints.trees.forget_roots(BATCH)
         await check_error("CHAIN_BROKEN", receipts, 13)
         receipt_issuer.ledger.tamper(lambda file: file.execute(edit, (records[1].hash, records[1].append_id)))
+        await check_error("CHAIN_BROKEN", receipts, 13)
+        seconds += 60
 
     await damage_and_repair_hash()
     assert await receipts.issue_inclusion_receipt(BATCH, 13, None)

@@ -213,7 +213,7 @@ class ChainSection:
             verdict = await self._verify_chain(state)
             # The records of a broken chain can outnumber its signed size.
             complete = not _is_broken(verdict)
-        state = await self._discard_tree_if_hashes_differ(state)
+        state = await self._discard_tree_if_roots_differ(state)
         if self._with_receipts and state.tree_size and await self._is_chain_valid(verdict):
             await self._write_receipts(file, state.tree_size)
         proof = (
@@ -236,8 +236,8 @@ class ChainSection:
         """Return the filters that select the records that :meth:`write` has written, and no record appended later."""
         return replace(self._filters, to_sequence=self._last_sequence)
 
-    async def _discard_tree_if_hashes_differ(self, state: _SignedState) -> _SignedState:
-        """Repair the subtree roots of the chain; set ``tree_size`` to 0 if its stored hashes do not give the root.
+    async def _discard_tree_if_roots_differ(self, state: _SignedState) -> _SignedState:
+        """Repair the subtree roots of the chain; set ``tree_size`` to 0 if they do not give the signed root after that.
 
         Proofs that do not match the signed root would not prove anything.
         """

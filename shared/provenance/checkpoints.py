@@ -366,7 +366,7 @@ class Checkpoints:
             except Exception as error:  # noqa: BLE001  a damaged summary must not stop the other chains
                 self._unsaved[chain] = self._unsaved.pop(chain, size)
                 if isinstance(error, WorkspaceError):
-                    # The store does not respond, so the sizes of other chains would wait for a timeout each.
+                    # The store possibly does not respond, so each of the other chains could wait for a timeout.
                     _LOG.warning("sizes of checkpoints were not stored", extra=logs.fields(cause=str(error)))
                     return
                 _LOG.exception("the size of a checkpoint was not stored", extra=logs.fields(target=chain.target))

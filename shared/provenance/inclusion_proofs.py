@@ -91,7 +91,7 @@ class InclusionProofs:
     async def _require_cached_root(self, first: int) -> None:
         """Raise an error if the hashes that were read differ from the cached root of their complete subtree.
 
-        The proofs of other subtrees use the cached root, which can match the signed root although a hash was changed.
+        A cached root can match the signed root although a hash below it was changed.
 
         Args:
             first: index of the first leaf of the subtree.

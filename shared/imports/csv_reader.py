@@ -61,7 +61,8 @@ class CsvReader:
         Args:
             position: byte position in the file at which the step starts; 0 for the first step.
             first_row: number of the step's first row in the file, from 1.
-            max_rows: maximum number of rows; None for the usual size of a step.
+            max_rows: maximum number of rows, for which lines that can be one row or several rows count as one; None for
+                the usual size of a step.
         """
         start = max(position, self._first)
         if start >= self._source.size:
@@ -124,7 +125,10 @@ class CsvReader:
 
     def _convert_records(self, records: CsvRecords, first_row: int, max_rows: int | None) -> RowCollector:
         collector = RowCollector(first_row - 1)
-        for cells, fault, record in islice(records, max_rows):
+        for cells, fault, record, is_ambiguous in islice(records, max_rows):
+            if is_ambiguous:
+                _reject_each_line(fault, record, collector)
+                continue
             collector.number += 1
             if cells is not None and len(cells) != len(self._columns):
                 fault = f"The row has {len(cells)} cells; the header has {len(self._columns)}."  # noqa: PLW2901
@@ -148,14 +152,18 @@ class CsvReader:
             raise FileRejectedError("The first line must be a header with the names of the columns.")
         if record.cells is None:
             raise FileRejectedError(f"The header is invalid. {record.fault}")
-        if any("\n" in name and self._delimiter in name for name in record.cells):
-            # The name probably contains rows, because its quote is not closed in the first line.
-            rule = "a column name must not have both a line break and the delimiter"
+        if any(map(self._has_line_with_time, record.cells)):
+            rule = "the other lines of a column name must not have a time as a cell, because they may be rows"
             raise FileRejectedError(f"The header has a quote that is not closed in its line; {rule}.")
         names = [name.strip() for name in record.cells]
         self._columns = [name or f"column{number}" for number, name in enumerate(names, start=1)]
         self._check_header(record.text)
         return self._encoding.count_file_bytes(header)
+
+    def _has_line_with_time(self, name: str) -> bool:
+        """Return whether a column name has a line, other than the first, with several cells and a valid time."""
+        lines = [line.split(self._delimiter) for line in name.split("\n")[1:]]
+        return any(len(cells) > 1 and any(map(self._mapper.is_time, cells)) for cells in lines)
 
     def _check_header(self, line: str) -> None:
         try:
@@ -170,3 +178,11 @@ class CsvReader:
             if delimiter != self._delimiter and self._mapper.mapping.timestamp in names:
                 return f" The delimiter may be {shown}; set `mapping.delimiter`."
         return ""
+
+
+def _reject_each_line(reason: str, record: str, collector: RowCollector) -> None:
+    """Reject each line of a record that is not empty as a row."""
+    for line in record.split("\n"):
+        if row := line.rstrip("\r"):
+            collector.number += 1
+            collector.reject(reason, row)

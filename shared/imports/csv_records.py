@@ -17,8 +17,9 @@ _CELLS_AT_ONCE: Final = 1000
 _OPEN_CELL: Final = r'"[^"]*+(?:""[^"]*+)*+'
 _TEXT_AFTER_QUOTE: Final = "The row is not CSV: a delimiter or the end of the line is expected after a closing quote."
 _TOO_LONG: Final = f"The row has a quote that is not closed within {MAX_RECORD_BYTES:,} bytes."
-_LINES_ARE_ROWS: Final = (
-    "The row has a quote that is not closed in its line. Each line up to the next quote is a row by itself."
+_AMBIGUOUS: Final = (
+    "The row is one of several lines that can be one row or several rows, because the first has a quote that is not"
+    " closed in its line. Close the quote in this line, or remove the line breaks of its text."
 )
 
 
@@ -29,20 +30,23 @@ class CsvRecord(NamedTuple):
         cells: texts of the cells; None if the record is invalid.
         fault: the rule that an invalid record breaks, a sentence for the caller.
         text: original text of the record.
+        is_ambiguous: whether each line of the invalid record can also be a row by itself.
     """
 
     cells: list[str] | None
     fault: str
     text: str
+    is_ambiguous: bool = False
 
 
 class CsvRecords:
     """Records of a CSV text without empty lines, which can be iterated once.
 
     A record is one line, unless a quoted cell is open at the end of the line. Then it continues in the next lines if
-    that gives a valid record of at most ``MAX_RECORD_BYTES`` with the number of cells of the file, unless each of its
-    lines is a row by itself. Otherwise its first line alone is an invalid record, and the next line starts another
-    record. Quotes inside unquoted cells are ordinary characters.
+    that gives a valid record of at most ``MAX_RECORD_BYTES`` with the number of cells of the file. Otherwise its first
+    line alone is an invalid record, and the next line starts another record. If each line of a valid record can also be
+    a row by itself, the whole record is invalid, because a text inside it must not become rows. Quotes inside unquoted
+    cells are ordinary characters.
 
     Args:
         text: CSV text in UTF-8 that starts with a record.
@@ -117,9 +121,8 @@ class CsvRecords:
         if self._width not in (None, cells):
             fault = "The row has a quote that is not closed in its line. With the next lines, it has "
             return first_line._replace(fault=f"{fault}{cells} cells; the header has {self._width}.")
-        if self._is_each_line_a_row(index, rest.next_line, quote):
-            return first_line._replace(fault=_LINES_ARE_ROWS)
-        return _Span(rest.next_line, rest.end, "")
+        is_ambiguous = self._is_each_line_a_row(index, rest.next_line, quote)
+        return _Span(rest.next_line, rest.end, _AMBIGUOUS if is_ambiguous else "")
 
     def _is_each_line_a_row(self, index: int, next_line: int, quote: int) -> bool:
         """Return whether each line of a record is a row by itself, if its open quote is an ordinary character.
@@ -133,7 +136,6 @@ class CsvRecords:
         delimiters = self._count_delimiters(line[:quote]) + line.count(self._delimiter.encode(), quote)
         if self._is_row is None or delimiters + 1 != self._width:
             return False
-        # The time is linear, because no line that is a row starts another record over several lines.
         return all(self._is_empty_or_row(each, self._is_row) for each in self._lines[index + 1 : next_line])
 
     def _is_empty_or_row(self, line: bytes, is_row: Callable[[list[str]], bool]) -> bool:
@@ -192,7 +194,7 @@ class CsvRecords:
     def _parse_record(self, raw: bytes, fault: str) -> CsvRecord:
         text = raw.decode(errors="replace")
         if fault:
-            return CsvRecord(None, fault, text)
+            return CsvRecord(None, fault, text, is_ambiguous=fault == _AMBIGUOUS)
         try:
             raw.decode()
         except UnicodeDecodeError:

@@ -143,6 +143,7 @@ def test_a_large_file_can_have_a_quote_in_a_column_name() -> None:
         ('time,"x\ny"', ["time", "x\ny"]),
         ('time,5","x\ny"', ["time", '5"', "x\ny"]),
         ('time,5","x\ry"', ["time", '5"', "x\ry"]),
+        ('time,"Temp\n(min, max)"', ["time", "Temp\n(min, max)"]),
     ],
 )
 def test_a_quoted_column_name_can_have_line_breaks(header: str, columns: list[str]) -> None:
@@ -160,10 +161,11 @@ def test_a_header_whose_quote_is_not_closed_is_rejected() -> None:
         open_csv(f'time,"x\n{rows}'.encode())
 
 
-def test_a_header_that_contains_rows_is_rejected() -> None:
+@pytest.mark.parametrize("count", [0, 30])
+def test_a_header_that_contains_rows_is_rejected(count: int) -> None:
     """A file is rejected if the unclosed quote of a column name is followed by an inch mark at the end of a cell."""
-    rows = "".join(f"2026-01-05T10:00:{n:02d}Z,{n}\n" for n in range(30))
-    with pytest.raises(FileRejectedError, match="must not have both a line break and the delimiter"):
+    rows = "".join(f"2026-01-05T10:00:{n:02d}Z,{n}\n" for n in range(count))
+    with pytest.raises(FileRejectedError, match="the other lines of a column name must not have a time as a cell"):
         open_csv(f'time,"size\n{rows}2026-01-05T10:00:40Z,5"\n2026-01-05T10:00:41Z,6\n'.encode())
 
 
@@ -177,13 +179,25 @@ def test_rows_between_two_unclosed_quotes_become_messages() -> None:
     assert len(list_messages(reader)) == 48
 
 
-def test_rows_between_an_unclosed_quote_and_an_inch_mark_become_messages() -> None:
-    """Rows between an unclosed quote and an inch mark at the end of a cell of the same column become messages."""
+@pytest.mark.parametrize("line_end", ["\n", "\r\n", "\n\n"])
+def test_lines_that_can_be_one_row_or_several_rows_are_rejected(line_end: str) -> None:
+    """Each line between an unclosed quote and an inch mark at the end of a cell is a rejected row of its own."""
     rows = [f"2026-01-05T10:00:{n:02d}Z,5,{n}" for n in range(30)]
     rows[2], rows[20] = '2026-01-05T10:00:02Z,"6,2', '2026-01-05T10:00:20Z,7",20'
-    reader = open_csv("\n".join(["time,size,n", *rows]).encode())
-    assert [number for number, _ in list_rejected_rows(reader)] == [3]
-    assert [message["number"] for message in list_messages(reader)] == [n + 1 for n in range(30) if n != 2]
+    reader = open_csv(line_end.join(["time,size,n", *rows]).encode())
+    [step] = read_all_steps(reader)
+    assert step.rows == 30
+    assert [(each.number, each.record) for each in step.rejected] == [(n + 1, rows[n]) for n in range(2, 21)]
+    assert len({each.reason for each in step.rejected}) == 1
+    assert [message["number"] for message in list_messages(reader)] == [1, 2, *range(22, 31)]
+
+
+def test_the_lines_of_a_quoted_text_do_not_become_messages() -> None:
+    """A valid row whose text has lines like rows is rejected; its lines do not become messages."""
+    note = '2026-01-05T10:00:00Z,"note:\n2026-01-05T10:00:01Z,pump on\n2026-01-05T10:00:02Z,pump off"'
+    reader = open_csv(f"time,a\n{note}\n2026-01-05T10:00:03Z,b\n".encode())
+    assert [number for number, _ in list_rejected_rows(reader)] == [1, 2, 3]
+    assert [json.loads(message["payload"]) for message in list_messages(reader)] == [{"a": "b"}]
 
 
 def test_a_text_of_several_lines_with_delimiters_is_one_cell() -> None:
@@ -221,3 +235,15 @@ def test_a_preview_ends_after_its_rows() -> None:
     second = reader.read(first.next_position, 2, max_rows=1)
     assert second is not None
     assert [len(first.messages), *second.messages.column("number").to_pylist()] == [1, 2]
+
+
+def test_a_preview_does_not_divide_lines_that_can_be_one_row_or_several_rows() -> None:
+    """A step with a maximum number of rows contains all or none of the lines that are rejected together."""
+    lines = "".join(f"2026-01-05T10:00:{n:02d}Z,{cell}\n" for n, cell in enumerate(['"a', "b", 'c"', "d"]))
+    reader = open_csv(f"time,x\n{lines}".encode())
+    first = reader.read(0, 1, max_rows=1)
+    assert first is not None
+    second = reader.read(first.next_position, 1 + first.rows, max_rows=1)
+    assert second is not None
+    assert ([each.number for each in first.rejected], len(first.messages)) == ([1, 2, 3], 0)
+    assert second.messages.column("number").to_pylist() == [4]

@@ -128,14 +128,18 @@ def test_lines_are_not_joined_to_a_record_with_another_number_of_cells() -> None
 
 
 @pytest.mark.parametrize("between", ["", "3,a\n4,b\n", "3,a\r\n\r\n"])
-def test_lines_are_not_joined_if_each_of_them_is_a_row(between: str) -> None:
-    """If each line of a record over several lines is a row by itself, only the first line is invalid."""
-    text = f'1,"x\n{between}5,6"\n7,8\n'
+def test_a_record_is_ambiguous_if_each_of_its_lines_is_a_row(between: str) -> None:
+    """A record over several lines is invalid if each of its lines is a row by itself."""
+    ambiguous = f'1,"x\n{between}5,6"'
+    text = f"{ambiguous}\n7,8\n"
     records = list(CsvRecords(text.encode(), ",", width=2, is_row=starts_with_a_digit))
-    assert [record.text for record in records] == ['1,"x', *between.split(), '5,6"', "7,8"]
-    assert [record.text for record in records if record.cells is None] == ['1,"x']
+    assert [(record.cells, record.text, record.is_ambiguous) for record in records] == [
+        (None, ambiguous, True),
+        (["7", "8"], "7,8", False),
+    ]
     assert records[0].fault == (
-        "The row has a quote that is not closed in its line. Each line up to the next quote is a row by itself."
+        "The row is one of several lines that can be one row or several rows, because the first has a quote that is not"
+        " closed in its line. Close the quote in this line, or remove the line breaks of its text."
     )
 
 

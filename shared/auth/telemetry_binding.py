@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from shared.auth.device_patterns import compile_device_patterns
+from shared.auth.device_patterns import build_device_check
 from shared.errors import Kind, WorkspaceError, build_invalid_field_error
 
 CONNECTIONS: Final = "Connections"
@@ -72,10 +72,10 @@ class TelemetryBinding:
         """
         if self.devices is None:
             return
-        expression = compile_device_patterns(self.devices)
+        is_bound_device = build_device_check(self.devices)
         for position, sent in devices:
             device = default if sent is None else sent
-            if not expression.match(device):
+            if not is_bound_device(device):
                 origin = DEFAULT_DEVICE if sent is None else ""
                 place = _describe_message_position(position)
                 detail = f"{place}this credential is not bound to the device {device[:256]!r}{origin}."

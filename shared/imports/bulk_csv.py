@@ -260,9 +260,9 @@ class BulkConverter:
         """
         certain = pc.and_(pc.is_valid(instants), pc.less_equal(instants, to_microseconds(self._mapper.latest)))
         certain = pc.and_(certain, pc.is_valid(payloads))
-        declared = self._mapper.declared_devices
-        if declared is not None:
-            known = [each for each in device_ids.unique().to_pylist() if declared.match(each)]
+        device_check = self._mapper.device_check
+        if device_check is not None:
+            known = [each for each in device_ids.unique().to_pylist() if device_check(each)]
             certain = pc.and_(certain, pc.is_in(device_ids, pa.array(known, pa.string())))
         return pc.fill_null(certain, fill_value=False)
 

@@ -3,14 +3,15 @@
 import base64
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
+from functools import cached_property
 from typing import Any, Final
 from zoneinfo import ZoneInfo
 
-from shared.auth.device_patterns import compile_device_patterns
+from shared.auth.device_patterns import build_device_check
 from shared.catalog.models import Connection, TelemetryPolicy, TimestampFormat
 from shared.downloads.import_request import ImportFormat, ImportMapping
 from shared.telemetry.json_text import serialise_lossless_json
@@ -141,12 +142,20 @@ class RowMapper:
         self.mapping = mapping
         self.connection = connection.lookup
         self.latest = latest
-        devices = connection.source.devices if policy.require_declared_devices else ()
-        self.declared_devices = compile_device_patterns(devices) if devices else None
+        self._device_patterns = connection.source.devices if policy.require_declared_devices else ()
         self.max_ahead_seconds = policy.max_ahead_seconds
         self._format = file_format
         self._times = TimeParser(mapping)
         self._special = {each for each in (mapping.timestamp, mapping.device, mapping.message_id) if each}
+
+    @cached_property
+    def device_check(self) -> Callable[[str], bool] | None:
+        """Function that returns whether a row may have a device id; None if all device ids are allowed.
+
+        The first use compiles the device patterns of the connection. Use it in a worker thread, because this can take
+        seconds.
+        """
+        return build_device_check(self._device_patterns) if self._device_patterns else None
 
     def convert_row(self, row: Mapping[str, Any]) -> ImportedMessage:
         """Convert a row to a message.
@@ -159,7 +168,7 @@ class RowMapper:
         """
         timestamp = self._read_timestamp(row)
         device = self._read_id(row, self.mapping.device) or self.connection
-        if self.declared_devices is not None and not self.declared_devices.match(device):
+        if self.device_check is not None and not self.device_check(device):
             raise ValueError(f"Device {device!r} is not declared by `source.devices` of the connection.")
         payload = self._build_payload(row)
         message_id = self._read_id(row, self.mapping.message_id) or derive_message_id(

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import Final, Protocol
 
-from shared.auth.device_patterns import compile_device_patterns
+from shared.auth.device_patterns import build_device_check
 from shared.auth.telemetry_binding import DEFAULT_DEVICE, TelemetryBinding
 from shared.catalog.models import Connection, TelemetryPolicy
 from shared.errors import FieldError, Kind, WorkspaceError, build_invalid_fields_error
@@ -72,7 +72,7 @@ def check_devices_and_timestamps(
         )
     latest = received_at + timedelta(seconds=policy.max_ahead_seconds)
     patterns = _list_required_patterns(connection, policy)
-    declared = compile_device_patterns(patterns) if patterns else None
+    is_declared = build_device_check(patterns) if patterns else None
     layout = layout_from_source(connection.source)
     broken: list[FieldError] = []
     for message in messages:
@@ -80,7 +80,7 @@ def check_devices_and_timestamps(
             rule = f"the timestamp is more than {policy.max_ahead_seconds} s ahead of the service's clock"
             broken.append(build_field_error(message.place, layout.timestamp, rule))
         device = message.device_id or connection.lookup
-        if declared is not None and not declared.match(device):
+        if is_declared is not None and not is_declared(device):
             rule = "is not declared by `source.devices` of the connection"
             broken.append(
                 FieldError(message.place or "body", f"device {device!r}{DEFAULT_DEVICE} {rule}")

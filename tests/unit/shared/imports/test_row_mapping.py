@@ -7,6 +7,7 @@ from typing import Any
 import orjson
 import pytest
 
+from shared.auth.device_patterns import compile_device_patterns
 from shared.catalog.models import TimestampFormat
 from shared.downloads.import_request import ImportFormat, ImportMapping
 from shared.imports.row_mapping import TimeParser
@@ -148,3 +149,12 @@ def test_white_space_is_an_id_except_in_csv_files() -> None:
     row = {"time": TEN, "id": "  ", "x": 1}
     assert build_mapper(ImportFormat.NDJSON, message_id="id").convert_row(row).message_id == "  "
     assert build_mapper(message_id="id").convert_row({**row, "x": "1"}).message_id.strip()
+
+
+def test_device_patterns_are_compiled_for_the_first_row() -> None:
+    """A new mapper compiles no device patterns, because it is created in the event loop and many patterns take long."""
+    compile_device_patterns.cache_clear()
+    mapper = build_mapper(device="device", declared=True)
+    assert compile_device_patterns.cache_info().misses == 0
+    mapper.convert_row({"time": TEN, "device": "d1"})
+    assert compile_device_patterns.cache_info().misses == 1

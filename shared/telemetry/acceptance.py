@@ -3,7 +3,7 @@
 The rules come from the credential, which may be bound to connections, and from the workspace's telemetry policy.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Final, Protocol
@@ -23,6 +23,11 @@ from shared.telemetry.properties import HTTP, build_application_properties
 _MAX_LISTED = 100
 _MAX_PATTERN_CHARACTERS: Final = 1_000
 """Maximum number of characters of device patterns that are compiled in the event loop, which takes about 10 ms."""
+_MAX_PATTERN_WORK: Final = 1_000_000
+"""Maximum product of the characters of device patterns and the bytes of a body that are compared in the event loop.
+
+The comparison takes up to about 10 ms, because in the worst case each pattern is compared with each character.
+"""
 
 
 def check_connection_allowed(policy: TelemetryPolicy, binding: TelemetryBinding | None, lookup: str) -> None:
@@ -98,10 +103,20 @@ def _list_required_patterns(connection: Connection, policy: TelemetryPolicy) -> 
     return connection.source.devices if policy.require_declared_devices else ()
 
 
-def _has_long_patterns(connection: Connection, policy: TelemetryPolicy, binding: TelemetryBinding | None) -> bool:
-    """Return whether the compilation of the device patterns of connection and credential takes too long."""
+def _has_long_device_check(
+    connection: Connection, policy: TelemetryPolicy, binding: TelemetryBinding | None, size: int
+) -> bool:
+    """Return whether the check of the devices in a body takes too long for the event loop.
+
+    Args:
+        connection: connection of the messages, which can declare patterns of devices.
+        policy: telemetry policy of the workspace.
+        binding: connections and devices to which the credential is limited; None if unlimited.
+        size: size of the body in bytes.
+    """
     bound = (binding.devices if binding else None) or ()
-    return sum(map(len, (*_list_required_patterns(connection, policy), *bound))) > _MAX_PATTERN_CHARACTERS
+    characters = sum(map(len, (*_list_required_patterns(connection, policy), *bound)))
+    return characters > _MAX_PATTERN_CHARACTERS or characters * size > _MAX_PATTERN_WORK
 
 
 class TelemetryService:
@@ -171,8 +186,6 @@ class TelemetryService:
         catalog = await self._catalog()
         policy = catalog.policies.telemetry
         stored = catalog.connections.get(lookup)
-        if stored is not None and _has_long_patterns(stored.value, policy, binding):
-            size = max(size, LARGE)
         received_at = self._runtime.now()
 
         def convert_messages() -> list[HubMessage]:
@@ -186,10 +199,19 @@ class TelemetryService:
             check_devices_and_timestamps(messages, stored.value, policy, binding, received_at, errors)
             return build_hub_messages(stored.value, messages, received_at, self._runtime)
 
-        converted = await self._runtime.run_in_thread_if_large(size, convert_messages)
+        has_long_check = stored is not None and _has_long_device_check(stored.value, policy, binding, size)
+        converted = await self._run_conversion(convert_messages, size, has_long_check=has_long_check)
         await self._require_space()
         await self._sender.send(TELEMETRY_HUB, converted)
         return len(converted)
+
+    def _run_conversion(
+        self, convert: Callable[[], list[HubMessage]], size: int, *, has_long_check: bool
+    ) -> Awaitable[list[HubMessage]]:
+        if has_long_check and size < LARGE:
+            # A small body must not wait for the large bodies of other callers.
+            return self._runtime.run_in_thread(convert)
+        return self._runtime.run_in_thread_if_large(size, convert)
 
 
 def to_hub_messages(

@@ -13,7 +13,7 @@ from shared.catalog.models import Connection, Policies, TelemetryPolicy
 from shared.disk_space.guard import DiskGuard
 from shared.disk_space.ports import DiskUsage
 from shared.errors import FieldError, Kind, WorkspaceError
-from shared.runtime import Runtime
+from shared.runtime import LARGE, Runtime
 from shared.telemetry.acceptance import (
     InstrumentedSender,
     TelemetryService,
@@ -351,20 +351,30 @@ def test_the_policy_can_require_declared_devices() -> None:
 
 
 @pytest.mark.parametrize(
-    ("declared", "bound", "jobs"), [(["rig-*"], ["rig-?"], 0), (LONG_PATTERNS, None, 1), (["rig-*"], LONG_PATTERNS, 1)]
+    ("declared", "bound", "size", "jobs"),
+    [
+        (["rig-*"], ["rig-?"], 20, {}),
+        (["rig-*"], ["rig-?"], LARGE, {"large texts": 1}),
+        (LONG_PATTERNS, None, 20, {"blocking work": 1}),
+        (["rig-*"], LONG_PATTERNS, 20, {"blocking work": 1}),
+        (LONG_PATTERNS, None, LARGE, {"large texts": 1}),
+        (LONG_PATTERNS[:50], None, 1_000, {}),
+        (LONG_PATTERNS[:50], None, LARGE - 1, {"blocking work": 1}),
+    ],
 )
-async def test_long_device_patterns_are_compiled_in_a_worker_thread(
-    declared: list[str], bound: list[str] | None, jobs: int
+async def test_many_device_patterns_are_tested_in_a_worker_thread(
+    declared: list[str], bound: list[str] | None, size: int, jobs: dict[str, int]
 ) -> None:
-    """A small request is also checked in a worker thread if the patterns of its devices are long."""
+    """A small request with a long check of devices runs in a worker thread, but not in one for large requests."""
     policies = Policies(telemetry=TelemetryPolicy.model_validate({"requireDeclaredDevices": True}))
     catalog = replace(build_catalog(build_connection("rig", source={"devices": declared})), policies=policies)
-    with CountingPool(1) as pool:
-        runtime = Runtime(open_pool=lambda _count, _name: pool)
+    with CountingPool(1) as large, CountingPool(1) as other:
+        pools = {"large texts": large, "blocking work": other}
+        runtime = Runtime(open_pool=lambda _count, name: pools[name])
         service = TelemetryService(build_catalog_getter(catalog), Hub(), require_space=pass_disk_check, runtime=runtime)
         binding = TelemetryBinding(("rig",), None if bound is None else tuple(bound))
-        assert await service.accept_messages("rig", {"deviceId": "rig-1"}, size=20, binding=binding) == 1
-    assert pool.jobs == jobs
+        assert await service.accept_messages("rig", {"deviceId": "rig-1"}, size=size, binding=binding) == 1
+    assert {name: pool.jobs for name, pool in pools.items() if pool.jobs} == jobs
 
 
 def test_the_error_about_an_undeclared_device_names_the_field_of_the_device_id() -> None:

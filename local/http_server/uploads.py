@@ -12,7 +12,7 @@ import errno
 import os
 import re
 import shutil
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, MutableMapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping, MutableMapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import IO, Any, Final, NamedTuple
@@ -110,7 +110,7 @@ class _Upload:
         folder: folder of the container that will contain the blob.
         name: name of the blob.
         check_upload: checks that the blob can still be uploaded.
-        join_lock: lock of this blob, so that requests to join its blocks wait for each other.
+        join_lock: lock of this blob, so that requests that replace it or join its blocks wait for each other.
 
     Raises:
         ValueError: the name is not valid for a blob.
@@ -129,7 +129,8 @@ class _Upload:
         """Store the request body as the blob; replace an earlier blob with the same name."""
         async with self._create_draft() as draft:
             await self._receive_body_into_draft(receive, draft, MAX_BYTES)
-            await asyncio.to_thread(self._replace_blob_and_delete_blocks, draft)
+            async with self._join_lock:
+                await asyncio.to_thread(self._replace_blob_and_delete_blocks, draft)
 
     async def put_block(self, block: str, receive: Receive) -> None:
         """Store the request body as a block (part of the blob) with this file name; replace an earlier such block."""
@@ -145,6 +146,8 @@ class _Upload:
         """
         async with self._join_lock:
             if await asyncio.to_thread(self._is_joined_from, blocks):
+                # An interrupted request possibly left some of them.
+                await asyncio.to_thread(self._delete_blocks)
                 return
             async with self._create_draft() as draft:
                 joined = await asyncio.to_thread(self._write_joined_blocks, blocks, draft)
@@ -153,9 +156,7 @@ class _Upload:
 
     def _is_joined_from(self, blocks: Sequence[str]) -> bool:
         """Return whether the blob was joined from these blocks, and none of them was uploaded again since then."""
-        if [block.name for block in self._read_committed_blocks()] != list(blocks):
-            return False
-        return not any((self._blocks / block).exists() for block in blocks)
+        return [block.name for block in self._read_committed_blocks()] == list(blocks)
 
     def _write_joined_blocks(self, blocks: Sequence[str], draft: Path) -> list[_Block]:
         """Write the joined blocks to a temporary file; return the blocks with their sizes."""
@@ -183,16 +184,26 @@ class _Upload:
         if not self._blocks.exists() and not self._path.exists():
             raise WorkspaceError(Kind.NOT_FOUND, "FILE_NOT_FOUND", "No block of the file was uploaded.")
         committed = _format_blocks(self._read_committed_blocks())
-        uncommitted = _format_blocks(_Block(path.name, path.stat().st_size) for path in sorted(self._list_blocks()))
+        uncommitted = _format_blocks(sorted(self._iterate_blocks()))
         return (
             '<?xml version="1.0" encoding="utf-8"?><BlockList>'
             f"<CommittedBlocks>{committed}</CommittedBlocks>"
             f"<UncommittedBlocks>{uncommitted}</UncommittedBlocks></BlockList>"
         ).encode()
 
-    def _list_blocks(self) -> list[Path]:
-        """Return the files of the blocks that are not joined yet."""
-        return [path for path in self._blocks.glob("*") if path != self._committed_list]
+    def _iterate_blocks(self) -> Iterator[_Block]:
+        """Iterate over the stored blocks that are not joined yet."""
+        for path in self._blocks.glob("*"):
+            # Another request may join and delete the blocks at the same time.
+            with contextlib.suppress(FileNotFoundError):
+                if path != self._committed_list:
+                    yield _Block(path.name, path.stat().st_size)
+
+    def _delete_blocks(self) -> None:
+        """Delete the files of all blocks, but not the list of the joined blocks."""
+        for path in self._blocks.glob("*"):
+            if path != self._committed_list:
+                path.unlink(missing_ok=True)
 
     def _read_committed_blocks(self) -> list[_Block]:
         """Return the blocks from which the blob was joined; none if it was uploaded otherwise or is missing."""
@@ -233,8 +244,7 @@ class _Upload:
             committed.replace(self._committed_list)
         finally:
             committed.unlink(missing_ok=True)
-        for path in self._list_blocks():
-            path.unlink(missing_ok=True)
+        self._delete_blocks()
 
     def _replace_blob(self, draft: Path) -> None:
         # An earlier list of blocks does not belong to the new content.
@@ -245,17 +255,26 @@ class _Upload:
 
     def _move_draft_to_block(self, draft: Path, block: str) -> None:
         _remove_abandoned_blocks(self._blocks.parent)
+        try:
+            self._move_draft_to_block_folder(draft, block)
+        except FileNotFoundError:
+            # The upload of a whole file deleted the folder at the same time.
+            self._move_draft_to_block_folder(draft, block)
+        # The blob does not contain the new block, even if the list of the joined blocks names an earlier one.
+        self._committed_list.unlink(missing_ok=True)
+
+    def _move_draft_to_block_folder(self, draft: Path, block: str) -> None:
         self._blocks.mkdir(parents=True, exist_ok=True)
         draft.replace(self._blocks / block)
 
     def _measure_other_blocks(self, replaced: str) -> int:
         """Return the total size in bytes of the stored blocks, without the block that is being replaced."""
-        others = [path for path in self._list_blocks() if path.name != replaced]
+        others = [block for block in self._iterate_blocks() if block.name != replaced]
         if len(others) >= MAX_BLOCKS:
             raise build_invalid_field_error(
                 "blockid", f"exceeds the limit of blocks; a file has at most {MAX_BLOCKS} blocks"
             )
-        return sum(path.stat().st_size for path in others)
+        return sum(block.size for block in others)
 
 
 async def _serve_upload(upload: _Upload, method: str, query: Mapping[str, str], receive: Receive) -> UploadReply:

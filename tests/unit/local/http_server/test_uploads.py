@@ -234,6 +234,52 @@ async def test_blocks_that_are_uploaded_again_are_joined_again(
         assert await blob_store.read("job/upload") == text + b"."
 
 
+@pytest.mark.parametrize("left", [b"1", b"2"])
+async def test_a_list_can_be_repeated_after_an_interrupted_deletion_of_its_blocks(
+    anonymous_client: httpx.AsyncClient, blob_store: FolderBlobStore, url: str, tmp_path: Path, left: bytes
+) -> None:
+    """If a crash interrupted the deletion of joined blocks, the repeated list succeeds and deletes the others."""
+    for name in (b"1", b"2"):
+        assert (await anonymous_client.put(build_block_url(url, name), content=name)).status_code == 201
+    listed, body = f"{url}&comp=blocklist", b"<BlockList><Latest>MQ==</Latest><Latest>Mg==</Latest></BlockList>"
+    assert (await anonymous_client.put(listed, content=body)).status_code == 201
+    block = build_block_folder(tmp_path / "blobs" / "downloads", "job/upload") / left.hex()
+    block.write_bytes(left)
+    assert (await anonymous_client.put(listed, content=body)).status_code == 201
+    assert await blob_store.read("job/upload") == b"12"
+    assert not block.exists()
+
+
+async def test_blocks_that_are_deleted_meanwhile_do_not_count(
+    anonymous_client: httpx.AsyncClient, url: str, tmp_path: Path
+) -> None:
+    """A block is stored and blocks are listed, even if another request deletes other blocks at the same time."""
+    assert (await anonymous_client.put(build_block_url(url, b"1"), content=b"x")).status_code == 201
+    blocks = build_block_folder(tmp_path / "blobs" / "downloads", "job/upload")
+    # The link is listed like a block that is deleted before its size is read.
+    (blocks / b"3".hex()).symlink_to(tmp_path / "missing")
+    assert (await anonymous_client.put(build_block_url(url, b"2"), content=b"x")).status_code == 201
+    reply = await anonymous_client.get(f"{url}&comp=blocklist")
+    assert (reply.status_code, reply.text.count("<Block>")) == (200, 2)
+
+
+async def test_a_block_is_stored_while_a_whole_file_deletes_the_blocks(
+    anonymous_client: httpx.AsyncClient, url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A block is stored, even if the upload of a whole file deletes the folder of the blocks at this moment."""
+    blocks = build_block_folder(tmp_path / "blobs" / "downloads", "job/upload")
+    replace, deletions = Path.replace, iter([blocks])
+
+    def delete_folder_once(path: Path, target: Path) -> Path:
+        for folder in deletions:
+            folder.rmdir()
+        return replace(path, target)
+
+    monkeypatch.setattr(Path, "replace", delete_folder_once)
+    assert (await anonymous_client.put(build_block_url(url, b"1"), content=b"x")).status_code == 201
+    assert (blocks / b"1".hex()).read_bytes() == b"x"
+
+
 async def test_a_whole_file_replaces_the_list_of_joined_blocks(anonymous_client: httpx.AsyncClient, url: str) -> None:
     """After a joined file is replaced by a whole file, its blocks cannot be joined or listed any more."""
     listed = f"{url}&comp=blocklist"

@@ -60,10 +60,13 @@ class ConnectionLimits:
         connections: maximum number of open connections.
         seconds: maximum time in seconds for all headers of a request, between two parts of its body, before the
             first request of a connection, and in which a client may read nothing of a reply.
+        unread_seconds: time in seconds in which a client may read nothing of a reply while a new connection needs its
+            place.
     """
 
     connections: int = field(default_factory=_compute_connection_limit)
     seconds: float = 30.0
+    unread_seconds: float = 5.0
 
     @property
     def streams(self) -> int:
@@ -121,8 +124,8 @@ class HttpConnection(HttpToolsProtocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # the type in uvicorn
         """Accept a new connection.
 
-        At the limit of connections, close an idle connection to make room, or one whose client has not read a reply; if
-        there is none, reject the new one.
+        At the limit of connections, close an idle connection to make room, or one whose client does not read a reply;
+        if there is none, reject the new one.
         """
         full = len(self.connections) >= self._limits.connections
         super().connection_made(transport)
@@ -243,7 +246,7 @@ class HttpConnection(HttpToolsProtocol):
         """
         self._timer = None
         now = self.loop.time()
-        if self._has_stopped_reading(now):
+        if self._has_stopped_reading(now, self._limits.seconds):
             _LOGGER.info("a client does not read its reply; its connection is closed")
             self.transport.abort()
             return
@@ -265,12 +268,12 @@ class HttpConnection(HttpToolsProtocol):
                 build_timeout_reply(f"The {part} of the request did not arrive in time.", self._read_request_id())
             )
 
-    def _has_stopped_reading(self, now: float) -> bool:
-        """Return whether the client has read nothing of its replies for the time limit."""
+    def _has_stopped_reading(self, now: float, seconds: float) -> bool:
+        """Return whether the client has read nothing of its replies for a time, as far as earlier calls measured it."""
         unread = self.transport.get_write_buffer_size()
         if not self._unread_bytes or unread < self._unread_bytes:
             self._unread_bytes, self._read_at = unread, now
-        return unread > 0 and now - self._read_at >= self._limits.seconds
+        return unread > 0 and now - self._read_at >= seconds
 
     def _close(self) -> None:
         """Close the connection as soon as the client has read what was sent, or does not read for the time limit."""
@@ -300,7 +303,9 @@ class HttpConnection(HttpToolsProtocol):
         return not self._has_unfinished_response()
 
     def _close_other_connection(self) -> bool:
-        """Close the connection that has been idle longest, or else one with an unread reply; return whether it exists.
+        """Close the connection that has been idle longest, or else one whose client does not read its reply.
+
+        Return whether a connection was closed.
 
         Without this, clients that send no requests or read no replies could block all other clients.
         """
@@ -308,8 +313,9 @@ class HttpConnection(HttpToolsProtocol):
         return any(each.close_unless_busy() for each in others) or any(each.abort_if_unread() for each in others)
 
     def abort_if_unread(self) -> bool:
-        """Close this connection at once if its client has not read all replies; return whether it was closed."""
-        if self not in self.connections or not self.transport.get_write_buffer_size():
+        """Close this connection at once if its client does not read its replies; return whether it was closed."""
+        stopped = self._has_stopped_reading(self.loop.time(), self._limits.unread_seconds)
+        if self not in self.connections or not stopped:
             return False
         self.connections.discard(self)
         self.transport.abort()
@@ -382,7 +388,11 @@ def _build_connection_limit_error() -> WorkspaceError:
 _KEEP_ALIVE_SECONDS = 120
 _BACKLOG = 2048
 _MAX_UNSENT_BYTES = 131_072
-"""Maximum number of unsent bytes of a reply that a connection passes to the operating system."""
+"""Maximum number of unsent bytes of a reply that a connection passes to the operating system.
+
+The system accepts further bytes only after the client has read half of these. Until then, the server does not notice
+that the client reads.
+"""
 
 type Application = Callable[[Message, Receive, Send], Awaitable[None]]
 

@@ -260,12 +260,12 @@ async def test_a_client_that_reads_slowly_gets_the_whole_reply(app: App, address
     assert size > len(app.padding)
 
 
-@pytest.mark.parametrize("limits", [ConnectionLimits(connections=3, seconds=DEADLINE)])
+@pytest.mark.parametrize("limits", [ConnectionLimits(connections=3, seconds=DEADLINE, unread_seconds=0)])
 @pytest.mark.parametrize("sent", [WHOLE, LAST, WHOLE * 8])
 async def test_connections_of_clients_that_do_not_read_are_closed_for_new_ones(
     app: App, server: Server, address: Address, sent: bytes
 ) -> None:
-    """If the limit of connections is reached, a new one replaces one whose client has not read its reply."""
+    """If the limit of connections is reached, a new one replaces one whose client does not read its reply."""
     app.padding = b" " * 2_000_000
     async with AsyncExitStack() as stack:
         for number in range(1, 7):
@@ -276,6 +276,25 @@ async def test_connections_of_clients_that_do_not_read_are_closed_for_new_ones(
         app.padding = b""
         assert (await send_in_parts(address, LAST)).startswith(b"HTTP/1.1 200")
         assert len(server.config.idle_order) <= 3  # type: ignore[attr-defined]  # a LimitedConfig
+
+
+@pytest.mark.parametrize("limits", [ConnectionLimits(connections=3, seconds=DEADLINE, unread_seconds=DEADLINE)])
+async def test_a_new_connection_replaces_none_whose_client_still_reads(
+    app: App, server: Server, address: Address
+) -> None:
+    """A new connection is rejected if the clients of all others have read a part of their replies shortly before."""
+    app.padding = b" " * 2_000_000
+    async with AsyncExitStack() as stack:
+        reading = [stack.enter_context(await send_without_reading(address, LAST)) for _ in range(3)]
+        async with asyncio.timeout(DEADLINE):
+            while len(list_unread_connections(server)) != 3:  # noqa: ASYNC110  a list has no event
+                await asyncio.sleep(0.01)
+            for _ in range(2):
+                assert parse_problem(await send_in_parts(address, LAST))["code"] == "TOO_MANY_CONNECTIONS"
+            size = 0
+            while part := await asyncio.get_running_loop().sock_recv(reading[0], 1_000_000):
+                size += len(part)
+    assert size > len(app.padding)
 
 
 async def test_websockets_leave_connections_to_requests() -> None:

@@ -291,8 +291,8 @@ class Host:
         progress = HubProgress(hub, self._stopping, runs_engine=self._runs_engine)
 
         async def delete_read_events() -> int:
-            is_filled = await progress.is_query_table_filled()
-            return await hub.trim_events(triggers.collect_consumer_groups(is_query_table_filled=is_filled))
+            is_read = await progress.is_hub_read_by_engine()
+            return await hub.trim_events(triggers.collect_consumer_groups(is_hub_read_by_engine=is_read))
 
         self._start_task(delete_expired_data_hourly("hub events", delete_read_events, self._stopping))
         return progress

@@ -127,7 +127,7 @@ class HubProgress:
         self._stopping = stopping
         self._runs_engine = runs_engine
 
-    async def is_query_table_filled(self) -> bool:
+    async def is_hub_read_by_engine(self) -> bool:
         """Return whether a query engine reads the hub: that of this host, or another one that has read it before.
 
         Raises:
@@ -142,7 +142,7 @@ class HubProgress:
 
         Return immediately if the query engine does not read the hub.
         """
-        if await self.is_query_table_filled():
+        if await self.is_hub_read_by_engine():
             await self._wait_until_group_has_read_events(TABLE_GROUP)
 
     async def wait_for_live_stream(self) -> None:

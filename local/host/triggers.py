@@ -163,14 +163,14 @@ class Triggers:
     timers: tuple[TimerSetting, ...]
     event_hubs: tuple[EventHubSetting, ...]
 
-    def collect_consumer_groups(self, *, is_query_table_filled: bool) -> dict[str, frozenset[str]]:
+    def collect_consumer_groups(self, *, is_hub_read_by_engine: bool) -> dict[str, frozenset[str]]:
         """Return, for each event hub, the consumer groups that must read an event before it may be deleted.
 
         Args:
-            is_query_table_filled: whether a query engine reads the impulses.
+            is_hub_read_by_engine: whether a query engine reads the impulses.
         """
         # The archive must contain each message, also after its function was disabled.
-        readers = {_ARCHIVE_GROUP, TABLE_GROUP} if is_query_table_filled else {_ARCHIVE_GROUP}
+        readers = {_ARCHIVE_GROUP, TABLE_GROUP} if is_hub_read_by_engine else {_ARCHIVE_GROUP}
         groups: dict[str, frozenset[str]] = {IMPULSES_HUB: frozenset(readers)}
         for setting in self.event_hubs:
             groups[setting.hub] = groups.get(setting.hub, frozenset()) | {setting.group}

@@ -14,7 +14,7 @@ from pathlib import Path
 from shared.backends.embedded.disk import convert_small_file_to_incremental_vacuum, release_free_pages
 from shared.backends.embedded.hub import HubReader
 from shared.backends.embedded.hub_file import PARTITIONS, open_hub, to_event_id
-from shared.observability.logs import get_logger
+from shared.observability.logs import fields, get_logger
 from shared.runtime import SYSTEM_RUNTIME, Runtime
 from shared.telemetry.models import IMPULSES_HUB, TELEMETRY_HUB
 from shared.timestamps import to_microseconds
@@ -103,7 +103,8 @@ class HubTrimmer:
     def delete_old_events(self, older_than: datetime, groups: Mapping[str, Collection[str]]) -> int:
         """Delete old events that the given consumer groups have read; return the number of deleted events.
 
-        Afterwards, free space beyond a quarter of the file is returned to the file system.
+        Afterwards, free space beyond a quarter of the file is returned to the file system. A warning is logged for each
+        consumer group that has not read old events, because these stay.
 
         Args:
             older_than: only events enqueued before this time are deleted.
@@ -120,6 +121,8 @@ class HubTrimmer:
         )
         convert_small_file_to_incremental_vacuum(self._connection)
         release_free_pages(self._connection, self._write_and_pause)
+        for hub, names in groups.items():
+            self._warn_of_slow_groups(hub, names, older_than)
         return deleted
 
     def close(self) -> None:
@@ -143,6 +146,18 @@ class HubTrimmer:
             (first, last, to_microseconds(older_than)),
         ).fetchone()
         return self._delete_events_of_id_range(first, newer[0] - 1 if newer else last)
+
+    def _warn_of_slow_groups(self, hub: str, groups: Collection[str], older_than: datetime) -> None:
+        for group in groups:
+            if any(
+                event.enqueued_at < older_than
+                for partition in map(str, range(PARTITIONS))
+                for event in self._offsets.read(hub, partition, self._offsets.read_offset(hub, group, partition), 1)
+            ):
+                _LOGGER.warning(
+                    "old events of the hub stay, because a consumer group has not read them",
+                    extra=fields(hub=hub, group=group),
+                )
 
     def _delete_events_of_id_range(self, first: int, last: int) -> int:
         """Delete the events of a range of ids in small parts, so that senders do not wait long for the file."""

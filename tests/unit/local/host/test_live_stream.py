@@ -41,10 +41,10 @@ async def test_a_replay_does_not_wait_for_an_engine_that_does_not_read_the_hub(
     progress = HubProgress(hub, stopping, runs_engine=False)
     await progress.wait_for_query_table()
     assert caplog.messages == []
-    assert not await progress.is_query_table_filled()
-    assert await HubProgress(hub, stopping, runs_engine=True).is_query_table_filled()
+    assert not await progress.is_hub_read_by_engine()
+    assert await HubProgress(hub, stopping, runs_engine=True).is_hub_read_by_engine()
     reader = HubReader(path)
     reader.store_offset(IMPULSES_HUB, "adx", "0", 0)
     reader.close()
-    assert await progress.is_query_table_filled()
+    assert await progress.is_hub_read_by_engine()
     await hub.close()

@@ -138,6 +138,18 @@ async def test_trimming_retains_unread_events(writer: HubWriter, reader: HubRead
     assert [event.sequence_number for event in read_all_events(reader)] == [5, 6]
 
 
+async def test_trimming_reports_the_groups_that_have_not_read_old_events(
+    writer: HubWriter, reader: HubReader, trimmer: HubTrimmer, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Trimming logs a warning for each consumer group that has not read events older than the retention."""
+    await writer.send(HUB, build_messages(2))
+    reader.store_offset(HUB, "live", PARTITION, 2)
+    trimmer.delete_old_events(now() - LATER, {HUB: ["live", "archive"]})
+    assert caplog.records == []
+    trimmer.delete_old_events(now() + LATER, {HUB: ["live", "archive"]})
+    assert [vars(record)["fields"] for record in caplog.records] == [{"hub": HUB, "group": "archive"}]
+
+
 async def test_trimming_retains_recent_events(writer: HubWriter, reader: HubReader, trimmer: HubTrimmer) -> None:
     """Trimming does not delete recent events, even if all groups have read them."""
     await writer.send(HUB, [HubMessage(b"old", "key", {})])

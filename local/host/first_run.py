@@ -1,8 +1,9 @@
 """First start of the local host, and the check of the saved queries after each start.
 
-The first start stores the workspace document and issues an API key to each team member. After each start, the query
-engine determines the columns of each saved query in the background. Afterwards, lists of queries find the columns in
-the cache, and the log contains every query that the engine rejects, before a user runs it.
+The first start stores the workspace document, unless the workspace command has stored one, and issues an API key to
+each team member, unless a key was issued before. After each start, the query engine determines the columns of each
+saved query in the background. Afterwards, lists of queries find the columns in the cache, and the log contains every
+query that the engine rejects, before a user runs it.
 
 This module is separate because it imports the services of the app, which need complete settings.
 """
@@ -122,13 +123,15 @@ KEY_FILE: Final = "keys.json"
 """File with the API key of each member, written once by the first start."""
 
 KEY_DRAFT: Final = "keys.draft"
-"""Draft of the key file. It exists from before the seeding until the keys are written."""
+"""Draft of the key file. It exists from before the first key is issued until all keys are written."""
 
 _SEEDING_LOG = get_logger("first-run")
 
 
 async def seed_data_dir_and_build_query_checks(settings: Settings, workspace_file: Path) -> QueryChecks:
-    """Store a workspace document in an empty data directory and issue API keys, or complete an interrupted first start.
+    """Store a workspace document if the catalog is empty, issue API keys, and complete an interrupted first start.
+
+    API keys are issued only if no key was ever issued, also if a command has stored the workspace.
 
     Args:
         settings: settings of the service, which contain the data directory.
@@ -144,7 +147,7 @@ async def seed_data_dir_and_build_query_checks(settings: Settings, workspace_fil
     """
     wired = Services(settings)
     try:
-        seeded = await _seed_empty_catalog(wired, settings.data_dir, workspace_file)
+        seeded = await _seed_empty_catalog(wired, workspace_file)
         await _append_pending_audit_events(wired)
         await _issue_pending_api_keys(wired, settings.data_dir)
     finally:
@@ -152,13 +155,12 @@ async def seed_data_dir_and_build_query_checks(settings: Settings, workspace_fil
     return QueryChecks(seeded)
 
 
-async def _seed_empty_catalog(wired: Services, data_dir: Path, workspace_file: Path) -> LoadedDocument | None:
+async def _seed_empty_catalog(wired: Services, workspace_file: Path) -> LoadedDocument | None:
     """Store the workspace document if the catalog is empty; return the stored document, or None."""
     if await wired.catalog.store.read_version() != 0:
         return None
     text = await asyncio.to_thread(workspace_file.read_text, encoding="utf-8")
     seeded = load_located_document(text, str(workspace_file))
-    await asyncio.to_thread(_create_key_draft, data_dir / KEY_DRAFT)
     await wired.provenance.catalog_service.apply(seeded.document, ACTOR)
     _SEEDING_LOG.info("seeded the workspace")
     return seeded
@@ -176,9 +178,11 @@ async def _append_pending_audit_events(wired: Services) -> None:
 
 
 async def _issue_pending_api_keys(wired: Services, data_dir: Path) -> None:
-    """Issue an API key to each member and write the keys to a file, unless a start has already done so."""
+    """Issue an API key to each member and write the keys to a file, unless a key was already issued otherwise."""
     draft = data_dir / KEY_DRAFT
-    if not await asyncio.to_thread(draft.exists):
+    if await wired.access.credential_store.read_version() == 0:
+        await asyncio.to_thread(_create_key_draft, draft)
+    elif not await asyncio.to_thread(draft.exists):
         return
     catalog = await wired.catalog.get_current_catalog()
     issued = {

@@ -19,6 +19,7 @@ from shared.observability.readiness import list_background_work
 from shared.settings import Settings
 from shared.warm_queries.columns import QueryColumns
 from shared.warm_queries.ports import Column, EngineQuery, EngineResult
+from shared.wiring import Services
 
 TEXT = """\
 workspace: {id: w, name: W}
@@ -134,6 +135,21 @@ async def test_only_the_first_start_writes_api_keys(tmp_path: Path) -> None:
     keys.unlink()
     await module.seed_data_dir_and_build_query_checks(settings, document)
     assert not keys.exists()
+
+
+@pytest.mark.parametrize("has_key", [False, True])
+async def test_the_first_start_writes_api_keys_for_a_workspace_that_a_command_stored(
+    tmp_path: Path, *, has_key: bool
+) -> None:
+    """If a command stored the workspace, the first start writes the API keys, unless the command issued one."""
+    settings = Settings.read({"DATA_DIR": str(tmp_path)})
+    wired = Services(settings)
+    await wired.provenance.catalog_service.apply(load_document(TEXT, "w.yaml"), "apply")
+    if has_key:
+        await wired.access.api_keys.issue_without_rights_check("apply", "a@w", "command")
+    await wired.close()
+    await module.seed_data_dir_and_build_query_checks(settings, tmp_path / "w.yaml")
+    assert (tmp_path / "keys.json").exists() != has_key
 
 
 async def test_the_next_start_writes_the_api_keys_of_an_interrupted_first_start(tmp_path: Path) -> None:

@@ -21,14 +21,13 @@ async def call_for_each[T, R](operation: Callable[[T], Awaitable[R]], items: Ite
 
     async def call_for_waiting_items() -> None:
         nonlocal has_failed
-        for number, item in waiting:
+        while not has_failed and (entry := next(waiting, None)) is not None:
+            number, item = entry
             try:
                 results[number] = await operation(item)
             except BaseException:
                 has_failed = True
                 raise
-            if has_failed:
-                return
 
     # A task for each item would block the event loop if there are very many items.
     for error in await asyncio.gather(*(call_for_waiting_items() for _ in range(limit)), return_exceptions=True):

@@ -14,8 +14,10 @@ from shared.backends.embedded.blobs import build_blob_path
 from shared.backends.embedded.file_links import PATH, FileLink, FileLinks, LinkPermission
 from shared.cold_data.ports import format_content_disposition
 from shared.errors import Kind, WorkspaceError
+from shared.observability.logs import get_logger
 from shared.timestamps import now
 
+_LOGGER = get_logger("local.files")
 _CHUNK = 256 * 1024
 _RANGE = re.compile(r"bytes=(\d{0,18})-(\d{0,18})")
 
@@ -52,8 +54,9 @@ class Files:
         Requests to an upload link are passed to :class:`Uploads` instead.
 
         Raises:
-            WorkspaceError: METHOD_NOT_ALLOWED, LINK_INVALID, LINK_EXPIRED or FILE_NOT_FOUND, before anything is sent;
-                for an upload link, also the errors of ``Uploads.serve``.
+            WorkspaceError: METHOD_NOT_ALLOWED, LINK_INVALID, LINK_EXPIRED, FILE_NOT_FOUND, or UNAVAILABLE
+                ``BLOB_STORE_UNAVAILABLE`` if the key of links cannot be used, before anything is sent; for an upload
+                link, also the errors of ``Uploads.serve``.
             UploadInterruptedError: the client disconnected during an upload.
         """
         query = dict(parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True))
@@ -76,7 +79,12 @@ class Files:
     def _require_valid_link(self, scope: Scope, query: Mapping[str, str]) -> FileLink:
         path = scope["raw_path"].decode("latin-1").removeprefix(PATH)
         container, _, name = path.partition("/")
-        linked = self._links.verify_signed_link(unquote(container), unquote(name), query)
+        try:
+            linked = self._links.verify_signed_link(unquote(container), unquote(name), query)
+        except OSError as error:
+            _LOGGER.warning("the key of file links cannot be used: %s", error)
+            detail = "The service cannot verify the link at the moment; try again later."
+            raise WorkspaceError(Kind.UNAVAILABLE, "BLOB_STORE_UNAVAILABLE", detail) from error
         if linked is None or "/" in linked.container or linked.container.startswith("."):
             raise WorkspaceError(
                 Kind.FORBIDDEN, "LINK_INVALID", "The link is invalid or was changed; request a new one."

@@ -3,14 +3,17 @@
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 import httpx
 import pytest
 
+from local.http_server.files import Files
 from shared.backends.embedded.blobs import FolderBlobStore
 from shared.backends.embedded.file_links import FileLink, FileLinks
-from tests.unit.local.serving import serve_files
+from shared.errors import Kind, WorkspaceError
+from tests.unit.local.serving import accept_upload, serve_files
 
 CONTENT = bytes(range(256)) * 4000
 
@@ -92,6 +95,22 @@ async def test_each_rejected_file_request_has_its_error_code(
     ):
         reply = await anonymous_client.request(method, address)
         assert (reply.status_code, reply.json()["code"]) == (status, code), address
+
+
+async def test_no_link_can_be_verified_while_the_key_is_damaged(tmp_path: Path) -> None:
+    """If the file with the key of links is cut, a request gets an error that it can be repeated later."""
+
+    async def send_or_receive(*_: Any) -> Any:
+        raise AssertionError
+
+    link = FileLink("downloads", "job/rig.csv", "rig.csv", datetime.now(UTC) + timedelta(minutes=5))
+    path, _, query = FileLinks("", tmp_path / "other-key").sign_link(link).partition("?")
+    (tmp_path / "files-key").write_bytes(b"cut")
+    files = Files(tmp_path / "blobs", FileLinks("", tmp_path / "files-key"), accept_upload)
+    scope = {"method": "GET", "raw_path": path.encode(), "query_string": query.encode(), "headers": []}
+    with pytest.raises(WorkspaceError) as caught:
+        await files.serve(scope, send_or_receive, send_or_receive, "id")
+    assert (caught.value.kind, caught.value.code) == (Kind.UNAVAILABLE, "BLOB_STORE_UNAVAILABLE")
 
 
 @pytest.mark.parametrize(

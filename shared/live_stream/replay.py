@@ -9,7 +9,7 @@ import asyncio
 import math
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Protocol
@@ -239,7 +239,8 @@ class CatchUp:
         return ""
 
     async def _replay_impulses(self, connection_id: str, filters: StreamFilters, since: datetime) -> None:
-        async with self._take_turn():
+        async with AsyncExitStack() as turn:
+            await turn.enter_async_context(self._take_turn())
             opened_at = self._runtime.now()
             lag_ends_at = self._runtime.monotonic() + LAG_SECONDS
             catalog = await self._catalog()
@@ -249,12 +250,15 @@ class CatchUp:
             ahead, earlier = read(max(since, opened_at), latest), read(since, opened_at)
             if not await self._send_messages(connection_id, [ahead, earlier], lag_ends_at):
                 return
-        await self._runtime.sleep(max(0.0, lag_ends_at - self._runtime.monotonic()))
-        async with self._take_turn():
+            pause = lag_ends_at - self._runtime.monotonic()
+            if pause > 0:
+                await turn.aclose()
+                await self._runtime.sleep(pause)
+                await turn.enter_async_context(self._take_turn())
             now = self._runtime.now()
-            ahead = read(max(since, now), latest)
             late = read(max(since, opened_at - REREAD_TIME), min(now, latest))
-            await self._send_messages(connection_id, [ahead, earlier, late])
+            still_ahead = [read(max(since, now), latest)] if now < latest else []
+            await self._send_messages(connection_id, [*still_ahead, earlier, late])
 
     @asynccontextmanager
     async def _take_turn(self) -> AsyncIterator[None]:

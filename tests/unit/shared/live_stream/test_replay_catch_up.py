@@ -37,6 +37,7 @@ class Service:
 
     def __init__(self) -> None:
         self.sent: list[bytes] = []
+        self.receivers: list[str] = []
         self.closed: list[tuple[str, str]] = []
         self.open_for = 1_000_000
         self.tries = 0
@@ -56,6 +57,7 @@ class Service:
         await self.gate.wait()
         self.at_once -= 1
         self.sent.append(text)
+        self.receivers.append(connection_id)
 
     async def is_open(self, connection_id: str) -> bool:
         """Return whether the stream is open; it closes after a number of messages."""
@@ -163,6 +165,7 @@ async def test_a_policy_without_fast_clocks_limits_a_replay_to_the_opening() -> 
     runtime = replace(table.time.runtime, sleep=table.sleep)
     await CatchUp(get_strict_catalog, table, service, runtime=runtime).run("c", ASKED)
     assert service.sent == [b"on time"]
+    assert all(begin < end for begin, end in table.asked)
 
 
 async def test_a_long_replay_reads_late_messages_of_fast_clocks_before_its_remaining_messages() -> None:
@@ -279,6 +282,22 @@ async def test_a_replay_that_waits_for_late_messages_delays_no_other_replay() ->
     sleeps.set()
     await asyncio.gather(*tasks)
     assert (len(service.sent), service.closed) == (count, [])
+
+
+async def test_a_long_replay_ends_before_waiting_replays_begin() -> None:
+    """A replay of over 15 seconds does not wait for late messages, so it ends before a waiting replay begins."""
+    service, table = SlowService(), Table("1", "2", "3")
+    service.time = table.time
+    service.gate.clear()
+    replaying = build_catch_up(table, service)
+    tasks = [asyncio.create_task(replaying.run(f"c{number}", ASKED)) for number in range(2 * CONCURRENT_REPLAYS)]
+    async with asyncio.timeout(20):
+        while service.at_once < CONCURRENT_REPLAYS:  # noqa: ASYNC110  the tasks offer no event to wait for
+            await asyncio.sleep(0)
+    service.gate.set()
+    await asyncio.gather(*tasks)
+    first = service.receivers[: 3 * CONCURRENT_REPLAYS]
+    assert set(first) == {f"c{number}" for number in range(CONCURRENT_REPLAYS)}
 
 
 @pytest.mark.parametrize("state", [b"", b"{", b"[]", b'{"since": "yesterday"}', b'{"since": 1}', b"\xff"])

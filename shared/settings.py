@@ -279,9 +279,9 @@ class Settings(BaseModel):
         gt=0,
         le=8_760,
         alias="HUB_RETENTION_HOURS",
-        description="Hours after which the embedded event hub deletes events that every consumer group has read, also "
-        "that of the archive while its function is disabled. On Azure, the deployment's parameter `hubRetentionHours` "
-        "applies instead.",
+        description="Hours after which the embedded event hub deletes events that every consumer group has read, "
+        "including that of the archive, even while its function is disabled. On Azure, the deployment's parameter "
+        "`hubRetentionHours` applies instead.",
     )
     disk_reserve_mb: int | None = Field(
         None,

@@ -131,7 +131,7 @@ _SEEDING_LOG = get_logger("first-run")
 async def seed_data_dir_and_build_query_checks(settings: Settings, workspace_file: Path) -> QueryChecks:
     """Store a workspace document if the catalog is empty, issue API keys, and complete an interrupted first start.
 
-    API keys are issued only if no key was ever issued, also if a command has stored the workspace.
+    API keys are issued only if no key was ever issued, even if a command has stored the workspace.
 
     Args:
         settings: settings of the service, which contain the data directory.
@@ -178,7 +178,7 @@ async def _append_pending_audit_events(wired: Services) -> None:
 
 
 async def _issue_pending_api_keys(wired: Services, data_dir: Path) -> None:
-    """Issue an API key to each member and write the keys to a file, unless a key was already issued otherwise."""
+    """Issue an API key to each member and write the keys to a file, unless a key was already issued."""
     draft = data_dir / KEY_DRAFT
     if await wired.access.credential_store.read_version() == 0:
         await asyncio.to_thread(_create_key_draft, draft)

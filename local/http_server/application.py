@@ -71,12 +71,10 @@ class HttpApp:
         webhooks: Webhooks | None = None,
         sign_in: SignInExchange | None = None,
         load_shedder: LoadShedder | None = None,
-        body_memory: BodyMemory | None = None,
     ) -> None:
         """Store the handlers.
 
-        ``load_shedder`` queues or rejects requests under overload; None disables this protection. ``body_memory``
-        limits the memory for bodies; None for the default limit.
+        ``load_shedder`` queues or rejects requests under overload; None disables this protection.
         """
         self._routes = routes
         self._admin = admin
@@ -84,7 +82,7 @@ class HttpApp:
         self._webhooks = webhooks
         self._sign_in = sign_in
         self._load_shedder = load_shedder
-        self._body_memory = BodyMemory() if body_memory is None else body_memory
+        self._body_memory = BodyMemory()
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
         """Serve one request (ASGI 3)."""

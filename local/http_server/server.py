@@ -60,8 +60,7 @@ class ConnectionLimits:
         connections: maximum number of open connections.
         seconds: maximum time in seconds for all headers of a request, between two parts of its body, before the
             first request of a connection, and in which a client may read nothing of a reply.
-        unread_seconds: time in seconds in which a client may read nothing of a reply while a new connection needs its
-            place.
+        unread_seconds: time in seconds without reading after which a new connection may replace that of the client.
     """
 
     connections: int = field(default_factory=_compute_connection_limit)

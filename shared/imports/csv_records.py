@@ -19,7 +19,7 @@ _TEXT_AFTER_QUOTE: Final = "The row is not CSV: a delimiter or the end of the li
 _TOO_LONG: Final = f"The row has a quote that is not closed within {MAX_RECORD_BYTES:,} bytes."
 _AMBIGUOUS: Final = (
     "The row is one of several lines that can be one row or several rows, because the first has a quote that is not"
-    " closed in its line. Close the quote in this line, or remove the line breaks of its text."
+    " closed in its line. Close the quote in the first line, or remove the line breaks of its text."
 )
 
 

@@ -40,7 +40,7 @@ class BackgroundVerification:
         checkpoints: lists the chains that have checkpoints, also if the chains are missing in the store.
         on_broken: called for each broken chain, with the chain's key, the verdict's ``broken_at`` and the reason. The
             result is stored after the call; if the process ends before that, the chain is verified and reported again.
-            It is also called once in a period for each chain that only a request has found broken.
+            It is also called once in a period for each chain that another verification has found broken.
         seconds: maximum length of a run in seconds. A run ends after the step in which this length is reached.
         runtime: clock, randomness and threads.
     """
@@ -80,7 +80,10 @@ class BackgroundVerification:
             self._period_start = start
             self._reported.clear()
         is_complete = await self._verify_due_chains(deadline, start)
-        await self._report_other_broken_chains(start)
+        try:
+            await self._report_other_broken_chains(start)
+        except Exception:  # noqa: BLE001  an error of this method would delay the remaining chains to the next period
+            _LOG.exception("broken audit chains could not be listed")
         return is_complete
 
     async def _verify_due_chains(self, deadline: float, start: str) -> bool:

@@ -80,9 +80,9 @@ class Proofs:
         proof = await self.build_inclusion_proof(chain, sequence, size)
         if size < SUBTREE_LEAVES or not await self._contradicts_signed_root(chain, proof):
             return proof
-        return (
-            await self.build_inclusion_proof(chain, sequence, size) if self._trees.forget_roots_if_due(chain) else proof
-        )
+        # Also if they are not due: a concurrent call has possibly just reloaded the roots.
+        self._trees.forget_roots_if_due(chain)
+        return await self.build_inclusion_proof(chain, sequence, size)
 
     async def prove_consistency(self, chain: ChainKey, old_size: int, size: int) -> MerkleConsistencyProof:
         """Prove that the tree of a chain's first ``size`` records begins with the tree of ``old_size`` records.
@@ -97,11 +97,8 @@ class Proofs:
         proof = await self.build_consistency_proof(chain, old_size, size)
         if size < SUBTREE_LEAVES or not await self._contradicts_signed_roots(chain, proof):
             return proof
-        return (
-            await self.build_consistency_proof(chain, old_size, size)
-            if self._trees.forget_roots_if_due(chain)
-            else proof
-        )
+        self._trees.forget_roots_if_due(chain)
+        return await self.build_consistency_proof(chain, old_size, size)
 
     async def build_inclusion_proof(self, chain: ChainKey, sequence: int, size: int) -> MerkleInclusionProof:
         """Build an inclusion proof like :meth:`prove_inclusion`, without a check of ``sequence`` and ``size``."""

@@ -97,8 +97,10 @@ class Receipts:
         try:
             return await build()
         except WorkspaceError as error:
-            if error.code != "CHAIN_BROKEN" or not self._checkpoints.trees.forget_roots_if_due(chain):
+            if error.code != "CHAIN_BROKEN":
                 raise
+            # The repetition is also useful without this, because a concurrent call has possibly just reloaded them.
+            self._checkpoints.trees.forget_roots_if_due(chain)
             return await build()
 
     async def _build_inclusion_receipt(self, chain: ChainKey, sequence: int, digest: bytes, root: SignedRoot) -> bytes:

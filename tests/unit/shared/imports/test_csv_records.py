@@ -139,7 +139,7 @@ def test_a_record_is_ambiguous_if_each_of_its_lines_is_a_row(between: str) -> No
     ]
     assert records[0].fault == (
         "The row is one of several lines that can be one row or several rows, because the first has a quote that is not"
-        " closed in its line. Close the quote in this line, or remove the line breaks of its text."
+        " closed in its line. Close the quote in the first line, or remove the line breaks of its text."
     )
 
 

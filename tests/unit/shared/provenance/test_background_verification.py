@@ -439,3 +439,18 @@ async def test_a_checkpoint_of_another_chain_in_a_folder_is_reported(
     assert await run_in_new_period(verification_parts.background)
     assert sorted(verification_parts.recorder.started) == sorted((PLATFORM, BATCH, OTHER))
     assert "no note in a folder of checkpoints names the folder's chain" in caplog.text
+
+
+async def test_an_unfinished_run_stays_unfinished_if_broken_chains_cannot_be_listed(
+    verification_parts: VerificationParts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """If the broken chains cannot be listed at the end of a run, the result of the run does not change."""
+    list_chains = verification_parts.overview.list_chains
+
+    async def fail_for_broken_chains(*args: Any, **options: Any) -> Any:
+        if options.get("broken_only"):
+            raise WorkspaceError(Kind.UNAVAILABLE, "PROVENANCE_UNAVAILABLE", "")
+        return await list_chains(*args, **options)
+
+    monkeypatch.setattr(verification_parts.overview, "list_chains", fail_for_broken_chains)
+    assert await run_in_new_period(verification_parts.background)

@@ -692,9 +692,8 @@ def test_a_damaged_chain_does_not_prevent_a_bundle(
     _, damaged = json.loads(read_bundle_files(content)["manifest.json"])["chains"]
     is_match_deleted = statement.endswith(("sequence = 1", "true"))
     assert damaged["records"] == (0 if is_match_deleted else 1)
-    assert (damaged["proof"] is None) == (not is_match_deleted)
-    status = verify_bundle(tmp_path, content, "--key", load_verifier_key(service_with_records))
-    assert status == (2 if is_match_deleted else 1)
+    assert damaged["proof"] is None, "no proof matches the signed root"
+    assert verify_bundle(tmp_path, content, "--key", load_verifier_key(service_with_records)) == 1
 
 
 def test_a_bundle_survives_a_kill_and_can_be_cancelled(service_with_records: Service, tmp_path: Path) -> None:

@@ -19,9 +19,10 @@ from shared.downloads import work
 from shared.graphql_api import service as graphql_service
 from shared.imports import archive_writer
 from shared.live_stream import publishing, replay
+from shared.telemetry import acceptance
 from shared.warm_queries import columns
 
-COPIES: Final = (document_service, graphql_service, query_reply, service)
+COPIES: Final = (acceptance, document_service, graphql_service, query_reply, service)
 """Modules that copy a limit when they are imported.
 
 They are imported before the first world: a world with small limits would otherwise change them for all later worlds of

@@ -9,6 +9,7 @@ from bench.expression_rules import find_faults
 from bench.expressions import Expression, find_expressions
 from functions import GROUPS
 from shared.http import router
+from shared.imports import csv_records
 
 EVERY = list(find_expressions())
 
@@ -20,7 +21,8 @@ WHOLE_TEXT = {
 }
 BUILT = {
     "shared/http/router.py": "from the routes of the service; checked below",
-    "shared/telemetry/routing.py": "from globs by fnmatch, in atomic groups; checked below",
+    "shared/auth/device_patterns.py": "from globs by fnmatch, in atomic groups; checked below",
+    "shared/imports/csv_records.py": "from the delimiter; checked below",
     "local/http_server/routes.py": "from the routes of the service",
     "emulators/kusto/extensions/strings.py": "from the pattern of extract_all(), to number its groups; matches no text",
 }
@@ -74,6 +76,16 @@ def test_the_patterns_of_routes_are_linear() -> None:
     """The regular expression that is generated for a route takes linear time."""
     routes = {operation.route for group in GROUPS for operation in group.operations}
     assert [route for route in routes if find_broken_rules(router._compile_route_pattern(route).pattern)] == []
+
+
+@pytest.mark.parametrize("delimiter", [",", ";", "\t", "|"])
+def test_the_patterns_of_csv_are_linear(delimiter: str) -> None:
+    """The regular expressions that divide CSV text take linear time for each delimiter."""
+    patterns = [
+        each.pattern.decode() if isinstance(each.pattern, bytes) else each.pattern
+        for each in csv_records._compile_patterns(delimiter)
+    ]
+    assert [pattern for pattern in patterns if find_broken_rules(pattern)] == []
 
 
 def test_the_patterns_of_globs_are_atomic() -> None:

@@ -223,7 +223,6 @@ def prepare_process() -> None:
     logging.getLogger("azure").setLevel(logging.CRITICAL)
     logging.getLogger("shared").addHandler(logging.NullHandler())
     open_files_through(_find_process)
-    close_generators_in_their_loop()
     _replace_services()
     _replace_key_derivation()
     _drop_scratch_folders_silently()
@@ -270,6 +269,8 @@ def run_in_world(
     thresholds = gc.get_threshold()
     # A simulated process may enable the collector; without a threshold, it still collects nothing.
     gc.set_threshold(0)
+    # Python stores this for each thread; a pool forks new processes in a thread of its own.
+    close_generators_in_their_loop()
     _RUNNING.find_loop, _RUNNING.processes = find_loop, processes
     # Each world loads large modules again, as the first world of a process does; otherwise, traces would differ.
     interpreter._loaded.clear()

@@ -276,7 +276,7 @@ def _get_caller() -> FrameType:
 
 
 def close_generators_in_their_loop() -> None:
-    """Close abandoned asynchronous generators in a task of the running event loop, as asyncio does."""
+    """Close abandoned asynchronous generators of this thread in a task of the running event loop, as asyncio does."""
 
     def end_generator(generator: AsyncGenerator[Any, Any]) -> None:
         loop: object = asyncio._get_running_loop()

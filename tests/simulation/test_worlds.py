@@ -4,6 +4,7 @@ import gc
 import os
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -84,6 +85,15 @@ def test_equal_seeds_give_equal_traces_in_all_processes() -> None:
     first = print_trace("1")
     assert first.count(b"\n") > 100
     assert first == print_trace("2")
+
+
+def test_equal_seeds_give_equal_traces_in_all_threads() -> None:
+    """A seed gives the same trace in a new thread, and in a process that a thread forks, as in the main thread."""
+    # An import whose preview abandons the generator that lists the uploaded file.
+    component = next(each for each in list_components() if each.name == "imports")
+    with ThreadPoolExecutor(1) as thread:
+        digest = thread.submit(lambda: simulate_world(8, (component,)).digest).result()
+    assert digest == simulate_world(8, (component,)).digest
 
 
 def test_no_garbage_is_collected_while_a_world_is_simulated() -> None:

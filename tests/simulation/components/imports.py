@@ -252,8 +252,8 @@ class ImportsComponent(TelemetryComponent):
             for each in listed.json["imports"]:
                 await self._wait_until_ended(member, each["importId"])
         for job in self._files:
-            # The work of an import that has ended can still complete a step.
-            while self.world.durable.is_running(job):
+            # The work of an import that has ended can still complete a step. Its activity runs on after a cancellation.
+            while self.world.durable.is_running(job) or self.world.durable.has_activities():
                 await self.world.sleep(1)
             status = await self._read_import(job)
             # A file whose import was cancelled before its start stays if the member sends no second cancellation.

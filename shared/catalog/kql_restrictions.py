@@ -7,11 +7,12 @@ request properties that forbid the same features. The lists of names follow the 
 """
 
 import re
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from shared.catalog.kql_text import check_query_is_read_only
-from shared.catalog.kql_tokens import TYPED_LITERAL, mask_literals
+from shared.catalog.kql_tokens import TYPED_LITERAL, TokenKind, mask_literals, tokenize
 from shared.errors import WorkspaceError, build_invalid_field_error
 
 PLUGINS: Final = frozenset(
@@ -83,6 +84,11 @@ _KEYWORDS: Final = frozenset(
 )
 """Words that are rejected, except as the name of a property of a dynamic value (``Payload.externaldata``)."""
 
+_RAW_TABLE: Final = "telemetryraw"
+"""Table from which the view ``Telemetry`` is made, in lower case; it contains repeated and unassigned messages."""
+
+_RAW_TABLE_RULE: Final = "the table TelemetryRaw cannot be read; read Telemetry"
+_ESCAPED_CHARACTER: Final = re.compile(r"\\(?:x([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|U(000[0-9a-fA-F]{5})|([0-7]{1,3}))")
 _OUTSIDE: Final = "reads data outside this workspace, which is not allowed"
 _SQL: Final = "SQL is not supported; send a KQL query"
 # The engine also ends a comment at each of these characters, so code after such a character could bypass the checks.
@@ -129,6 +135,7 @@ def check_query_restrictions(kql: str) -> None:
     text = mask_literals(kql)
     _check_typed_literals(kql, text)
     _check_quoted_calls(kql, text)
+    _check_strings(kql)
     _check_tokens(kql, text.encode("ascii", "replace").lower().decode("ascii"))
 
 
@@ -200,6 +207,18 @@ def _find_keyword_error(tokens: Sequence[str], index: int) -> str | None:
     return None if is_member else f"{tokens[index]} {_OUTSIDE}"
 
 
+def _find_raw_table_error(tokens: Sequence[str], index: int) -> str | None:
+    return None if _get_token(tokens, index - 1) == "." else _RAW_TABLE_RULE
+
+
+def _find_table_function_error(tokens: Sequence[str], index: int) -> str | None:
+    """Return why a call of ``table()`` is rejected: with a computed name, it could read any table."""
+    if _get_token(tokens, index + 1) != "(":
+        return None
+    is_literal = _get_token(tokens, index + 2).startswith("'") and _get_token(tokens, index + 3) in {")", ","}
+    return None if is_literal else "table() must have the name of the table as a string, such as table('Telemetry')"
+
+
 def _find_macro_error(tokens: Sequence[str], index: int) -> str | None:
     expands = (_get_token(tokens, index + 1), _get_token(tokens, index + 2)) == ("-", "expand")
     return f"macro-expand {_OUTSIDE}" if expands else None
@@ -222,6 +241,8 @@ _CHECKS: Final[Mapping[str, _Check]] = {
     **dict.fromkeys(_KEYWORDS, _find_keyword_error),
     "evaluate": _find_evaluate_error,
     "macro": _find_macro_error,
+    "table": _find_table_function_error,
+    _RAW_TABLE: _find_raw_table_error,
     "#": _find_forbidden_sign_error,
     "@": _find_forbidden_sign_error,
     "'": _build_unclosed_string_error_text,
@@ -266,9 +287,32 @@ def _check_quoted_calls(kql: str, text: str) -> None:
                 kql, call.start(), "a function must be called by its plain name, without brackets and quotes"
             )
         plain = (name[1] or name[2] or "").strip().casefold()
-        if plain in _CALLS:
-            rule = f"{plain}() {_OUTSIDE}"
+        if plain in _CALLS or plain == "table":
+            rule = f"{plain}() {_OUTSIDE}" if plain in _CALLS else "table() must be called without brackets and quotes"
             raise _build_restriction_error(kql, start, rule)
+
+
+def _check_strings(kql: str) -> None:
+    """Reject a string that is the name of the raw table, because a quoted name and ``table()`` read this table."""
+    if _RAW_TABLE not in kql.lower() and _ESCAPED_CHARACTER.search(kql) is None:
+        return
+    for token in tokenize(kql):
+        if token.kind is TokenKind.STRING and _decode_string(token.text).strip().casefold() == _RAW_TABLE:
+            raise _build_restriction_error(kql, token.start, _RAW_TABLE_RULE)
+
+
+def _decode_string(literal: str) -> str:
+    """Return the characters of a KQL string without its quotes; escaped characters other than codes are left out."""
+    if literal[0] == "@":
+        return literal[2:-1]
+    if literal[:3] in {"```", "~~~"}:
+        return literal[3:-3]
+    return _ESCAPED_CHARACTER.sub(_decode_character, literal[1:-1])
+
+
+def _decode_character(found: re.Match[str]) -> str:
+    code = int(found[4], 8) if found[4] else int(found[1] or found[2] or found[3], 16)
+    return chr(code) if code <= sys.maxunicode else ""
 
 
 def _get_token(tokens: Sequence[str], index: int, default: str = "") -> str:

@@ -59,6 +59,20 @@ REFUSED: Final = {
     "resource": "resource('/subscriptions/x').T",
     "resource graph": "arg('').Resources | take 1",
     "proxy": "adx('https://help.kusto.windows.net/Samples').StormEvents",
+    # The table from which the view `Telemetry` is made.
+    "raw table": "TelemetryRaw | count",
+    "raw table in another case": "telemetryraw | count",
+    "raw table in a union": "union Telemetry, TelemetryRaw",
+    "raw table by a quoted name": "['TelemetryRaw'] | count",
+    "raw table by a verbatim name": '[@"TelemetryRaw"] | count',
+    "raw table by an escaped name": "['\\x54elemetryR\\u0061w'] | count",
+    "raw table by a name with an octal code": "['Telemetry\\122aw'] | count",
+    "raw table by table()": "table('TelemetryRaw') | count",
+    "raw table by a let": "let name = 'TelemetryRaw'; table(name) | count",
+    "table() with a computed name": "table(strcat('Telemetry', 'Raw')) | count",
+    "table() with a joined name": "table('Telemetry' 'Raw') | count",
+    "table() with a parameter": "declare query_parameters(name:string); table(name) | count",
+    "table() by a quoted name": "['table']('Telemetry')",
     # External data.
     "externaldata": "externaldata(a:string)['https://example.com/x.csv']",
     "externaldata with parameters": "externaldata hint.x=1 (a:string)['https://example.com/x.csv']",
@@ -126,6 +140,9 @@ ALLOWED: Final = {
     "bag_unpack": "print d = dynamic({'a': 1}) | evaluate bag_unpack(d)",
     "typed literals": "print a = datetime(2026-01-01), b = bool(true), c = 'a)b', d = dynamic({'x': ')'})",
     "tests of names": "print alias = 'x', declare_ = 'y', set_ = 'z' | where alias == 'x'",
+    "texts about the raw table": "// TelemetryRaw\nprint a = 'from TelemetryRaw', TelemetryRawRows = 1",
+    "table() with a string": "table('Telemetry') | count",
+    "table as a chart": "print a = 1 | render table",
     "CR and LF": "print a = 1\r\n| where a == 1 // c\r\n| project a",
 }
 """Allowed texts by their similarity to rejected ones."""

@@ -48,7 +48,7 @@ _MESSAGE: Final[dict[str, Any]] = {
     },
 }
 _BODY_SCHEMA: Final[dict[str, Any]] = {
-    "description": "One message or an array of messages. An object whose only member is an array of objects is "
+    "description": 'One message or an array of messages. A batch of Telegraf, the object `{"metrics": [...]}`, is '
     "rejected, unless a pointer of the connection selects a value in it.",
     "oneOf": [_MESSAGE, {"type": "array", "items": _MESSAGE, "minItems": 1, "maxItems": 500}],
 }

@@ -30,11 +30,26 @@ def test_the_id_is_added_at_the_pointer_of_the_connection() -> None:
     assert add_message_id({"h": 5}, "/h/id") == {"h": 5}
 
 
-def test_messages_in_an_array_within_an_object_get_no_id() -> None:
-    """If an object contains only an array of objects, no id is added, because the service stores it as one message."""
-    wrapped = {"metrics": [{"a": 1}]}
-    assert add_message_id(wrapped) == wrapped
-    assert "messageId" in add_message_id({"metrics": [1]})
+def test_a_batch_of_telegraf_gets_no_id() -> None:
+    """The object in which Telegraf writes several metrics gets no id, because the service rejects it."""
+    batch = {"metrics": [{"fields": {"a": 1}, "name": "pump", "tags": {}, "timestamp": 1}]}
+    assert add_message_id(batch) == batch
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        {"readings": [{"v": 1}, {"v": 2}]},
+        {"metrics": [{"v": 1}]},
+        {"metrics": []},
+        {"metrics": [1]},
+        {"metrics": [{"fields": {}, "name": "pump", "tags": {}, "timestamp": 1}], "site": "a"},
+    ],
+)
+def test_an_object_that_contains_an_array_of_objects_gets_an_id(message: dict[str, object]) -> None:
+    """An object with an array of objects is a message, so it gets an id and is stored once if it is sent again."""
+    added = add_message_id(message)
+    assert added == {**message, "messageId": added["messageId"]}
 
 
 def test_batches_are_within_the_limits_of_a_request() -> None:

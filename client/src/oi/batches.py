@@ -19,7 +19,7 @@ MESSAGE_ID_POINTER = "/messageId"
 def add_message_id(message: Mapping[str, Any], pointer: str = MESSAGE_ID_POINTER) -> dict[str, Any]:
     """Return a copy of a message with an id, by which the service recognises a message that is sent again.
 
-    An object whose only property is an array of objects gets no id, because it is not a message but a wrapped list of
+    A batch of Telegraf, the object ``{"metrics": [...]}``, gets no id, because it is not a message but a list of
     messages; the service rejects it with an explanation.
 
     Args:
@@ -28,7 +28,7 @@ def add_message_id(message: Mapping[str, Any], pointer: str = MESSAGE_ID_POINTER
             created.
     """
     changed = dict(message)
-    if _is_wrapped_list(message):
+    if _is_telegraf_batch(message):
         return changed
     *parents, name = split_pointer(pointer)
     place = changed
@@ -42,11 +42,12 @@ def add_message_id(message: Mapping[str, Any], pointer: str = MESSAGE_ID_POINTER
     return changed
 
 
-def _is_wrapped_list(message: Mapping[str, Any]) -> bool:
-    """Return whether the only property of an object is an array of objects, such as ``{"messages": [{}, {}]}``."""
-    values = list(message.values())
-    is_array = len(values) == 1 and isinstance(values[0], list) and bool(values[0])
-    return is_array and all(isinstance(each, Mapping) for each in values[0])
+def _is_telegraf_batch(message: Mapping[str, Any]) -> bool:
+    """Return whether an object is what Telegraf's serialiser ``json`` writes for several metrics."""
+    metrics = message.get("metrics")
+    if len(message) != 1 or not isinstance(metrics, list) or not metrics:
+        return False
+    return all(isinstance(each, Mapping) and {"fields", "name", "tags", "timestamp"} <= each.keys() for each in metrics)
 
 
 def encode_message(message: Mapping[str, Any]) -> bytes:

@@ -35,7 +35,7 @@ from shared.data_stores.containers import (
     check_new_container,
 )
 from shared.data_stores.tables import build_database_not_found_error
-from shared.errors import ValidationErrors
+from shared.errors import ValidationErrors, WorkspaceError
 from shared.http.messages import Reply, build_json_reply
 from shared.http.operations import Call, Group, ServerManagedProperties, StrictBody
 from shared.http.unknown_names import map_accepted_names_to_documented_names
@@ -155,8 +155,12 @@ async def _check_container_record(call: Call[Any, ContainerRecordBody], faults: 
 )
 async def put_container(call: Call[Any, ContainerRecordBody]) -> Reply:
     """Change the data class or the exposed operations of a declared container."""
-    item = await _get_container_record(call.path)
     body, condition = call.body, parse_conditional_headers(call.request)
+    try:
+        item = await _get_container_record(call.path)
+    except WorkspaceError:
+        condition.check_write_allowed(None)
+        raise
     change = ContainerChange(
         body.data_class, None if body.expose is None else frozenset(body.expose), body.partition_key_path
     )

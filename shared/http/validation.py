@@ -221,14 +221,14 @@ async def _remove_server_managed_properties(
 ) -> Any:
     """Return a body without the properties that the service sets; collect an error for each value that is not current.
 
-    If the request has an If-Match header that does not match, the values are not compared: they belong to an older
-    version, and the reply is 412.
+    If the request has an If-Match header that does not match, or the item does not exist, the values are not compared:
+    they belong to an older version, and the reply is 412.
     """
     owned = operation.server_set
     if owned is None or not isinstance(request_value, dict) or owned.names.isdisjoint(request_value):
         return request_value
     current = await owned.read_current(path)
-    is_outdated = _has_outdated_condition(request, current.get("etag"))
+    is_outdated = "etag" in owned.names and _has_outdated_condition(request, current.get("etag"))
     errors = [
         FieldError(name, "is read-only; omit it or send the stored value")
         for name in request_value
@@ -243,12 +243,17 @@ async def _remove_server_managed_properties(
 
 
 def _has_outdated_condition(request: Request, etag: Any) -> bool:
-    """Return whether the request has an If-Match header that does not match the ETag of the stored item."""
+    """Return whether the request has a condition that the stored item does not meet.
+
+    Args:
+        request: the request with the headers If-Match and If-None-Match.
+        etag: ETag of the stored item; None if the item does not exist.
+    """
     try:
         condition = condition_from_headers(request.headers.get("if-match"), None)
     except WorkspaceError:
         return False
-    return isinstance(etag, str) and not condition.is_satisfied_by(etag)
+    return not condition.is_satisfied_by(etag)
 
 
 def _is_equal_json(request_value: Any, current: Any) -> bool:

@@ -190,6 +190,8 @@ def test_changes_with_unmet_conditions_are_rejected(admin: httpx.Client, kind: s
     check_problem(put_definition(admin, kind, key, stale, name="Lost"), 412, "PRECONDITION_FAILED")
     check_problem(admin.put(build_path(kind, key), json=read, headers=stale), 412, "PRECONDITION_FAILED")
     check_problem(admin.delete(build_path(kind, key), headers=stale), 412, "PRECONDITION_FAILED")
+    gone = admin.put(build_path(kind, f"deleted-{kind}"), json=read, headers=stale)
+    check_problem(gone, 412, "PRECONDITION_FAILED")
     invalid = put_definition(admin, kind, key, {"If-Match": "1a"}, colour="red")
     assert set(check_failing_fields(invalid)) == {"colour", "If-Match"}
     assert admin.get(build_path(kind, key), headers={"If-None-Match": read["etag"]}).status_code == 200

@@ -107,7 +107,7 @@ def test_undeclared_containers_cannot_be_changed_over_the_api(changeable_service
 
 
 def test_only_declarations_without_container_are_deleted(changeable_service: Service, admin: httpx.Client) -> None:
-    """Only a declaration without a container can be deleted; other requests get 409, 404 or, with If-Match, 412."""
+    """Only a declaration without a container can be deleted; without one, PUT and DELETE with If-Match get 412."""
     assert "portal" in check_problem(admin.delete(f"{ORDERS}/workorders"), 409, "CONTAINER_PROVISIONED")["detail"]
     check_problem(admin.delete(f"{ORDERS}/nothing"), 404, "CONTAINER_NOT_FOUND")
     check_problem(admin.delete("/oi-api/data-stores/nowhere/containers/planned"), 404, "DATABASE_NOT_FOUND")
@@ -118,8 +118,10 @@ def test_only_declarations_without_container_are_deleted(changeable_service: Ser
     assert admin.delete(f"{ORDERS}/planned").status_code == 204
     check_problem(admin.delete(f"{ORDERS}/planned"), 404, "CONTAINER_NOT_FOUND")
     for tag in ("*", '"stale"'):
-        reply = admin.delete(f"{ORDERS}/planned", headers={"If-Match": tag})
-        check_problem(reply, 412, "PRECONDITION_FAILED")
+        for method, body in (("DELETE", None), ("PUT", {"dataClass": "business"})):
+            reply = admin.request(method, f"{ORDERS}/planned", json=body, headers={"If-Match": tag})
+            check_problem(reply, 412, "PRECONDITION_FAILED")
+    check_problem(admin.put(f"{ORDERS}/planned", json={}), 404, "CONTAINER_NOT_FOUND")
     assert "planned" not in list_containers(admin)
     assert [action for action, _ in list_events(admin, "planned")][-1] == "Catalog.Container.Removed"
 

@@ -84,9 +84,11 @@ class ClientDirectory:
         """Return the declared client with an id; return None if the id is the URL of a metadata document.
 
         Raises:
-            WorkspaceError: INVALID ``OAUTH_CLIENT_UNKNOWN`` if the id is not a URL, and no declared client has it.
+            WorkspaceError: INVALID ``OAUTH_CLIENT_UNKNOWN`` if the id is neither a valid URL of a document nor the id
+                of a declared client.
         """
         if client_id.startswith(URL_PREFIX):
+            _parse_document_url(client_id)
             return None
         declared = (await self._catalog.get_catalog()).oauth_clients.get(client_id)
         if declared is None:

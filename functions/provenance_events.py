@@ -51,6 +51,9 @@ GROUP = Group("provenance")
 
 async def _check_event(call: Call[WriteQuery, EventBody], faults: ValidationErrors) -> None:
     check_target_and_scope(faults, call.query.target, call.body.scope_key, BODY_SCOPE_FIELD)
+    if faults.has_valid_fields("target"):
+        with faults.collect_raised_error():
+            resolve_chain_to_write(call.query.target, call.body.scope_key)
 
 
 async def _check_selected_chain(

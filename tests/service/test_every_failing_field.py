@@ -50,6 +50,12 @@ CONTAINERS = "/oi-api/data-stores/orders/containers"
             ["ActionType", "EntityType", "EntityID", "ScopeKey", "target"],
             "INVALID_REQUEST",
         ),
+        (
+            f"{EVENTS}?target=DomainAmendments",
+            {"ActionType": "A", "EntityType": "T", "ScopeKey": "s"},
+            ["EntityID", "target"],
+            "INVALID_REQUEST",
+        ),
         (f"{EVENTS}/verify", {"RecordID": None, "ScopeKey": ""}, ["RecordID", "ScopeKey"], "SCOPE_KEY_REQUIRED"),
         (EVENTS, {"ScopeKey": ""}, ["ActionType", "EntityType", "EntityID", "ScopeKey"], "SCOPE_KEY_REQUIRED"),
         (f"{EVENTS}/verify?target=zz", {"ScopeKey": ""}, ["ScopeKey", "target"], "SCOPE_KEY_REQUIRED"),

@@ -11,7 +11,7 @@ from typing import Any, Final
 import orjson
 import rfc8785
 
-from shared.errors import WorkspaceError, build_invalid_field_error
+from shared.errors import build_invalid_field_error
 from shared.provenance.hash_rule import MAX_DEPTH, SAFE_INTEGER, is_too_deep, parse_integer_or_exact_float
 from shared.text_formats.strict_json import build_object_of_unique_keys
 
@@ -25,6 +25,9 @@ STRICT: Final = (
 SMALLEST_PLAIN: Final = 1e-5
 LARGEST_PLAIN: Final = 1e15
 _CONSTANTS: Final = frozenset((bool, type(None)))
+
+type Location = tuple[int | str, ...]
+"""Property names and list indexes that lead from a value to a nested value."""
 
 
 def encode_jcs(value: Any) -> bytes:
@@ -68,9 +71,20 @@ def encode_canonical_value(value: Any, field: str) -> bytes:
     try:
         return orjson.dumps(value) if type(value) is str else encode_jcs(value)
     except (TypeError, ValueError) as error:
-        raise _find_canonical_form_error(value, field) or build_invalid_field_error(
-            field or "body", str(error)
-        ) from None
+        location, rule = _locate_canonical_form_fault(value, error)
+        raise build_invalid_field_error(_format_location(field, location), rule) from None
+
+
+def find_canonical_form_fault(value: Any) -> tuple[Location, str] | None:
+    """Return the location of the first nested value without canonical form, and the rule that it breaks.
+
+    The location is empty for the value itself. Return None if the value has a canonical form (RFC 8785).
+    """
+    try:
+        encode_jcs(value)
+    except (TypeError, ValueError) as error:
+        return _locate_canonical_form_fault(value, error)
+    return None
 
 
 def parse_canonical(canonical: bytes) -> Any:
@@ -183,25 +197,37 @@ def _has_ascii_keys(values: Iterable[Any]) -> bool:
     return True
 
 
-def _find_canonical_form_error(value: Any, field: str) -> WorkspaceError | None:
-    """Return an error that names the first nested value without a canonical form; None if all values have one.
+def _locate_canonical_form_fault(value: Any, error: Exception) -> tuple[Location, str]:
+    """Return the location of the first nested value without canonical form, and the rule that it breaks.
 
     The search is not recursive, so that deeply nested values cannot exhaust the stack.
+
+    Args:
+        value: value that has no canonical form.
+        error: error of its encoder, whose message is the rule if the search finds no value.
     """
-    pending: list[tuple[str, Any, int]] = [(field, value, MAX_DEPTH)]
+    pending: list[tuple[Location, Any, int]] = [((), value, MAX_DEPTH)]
     while pending:
-        path, item, depth = pending.pop()
+        location, item, depth = pending.pop()
         rule = _describe_broken_canonical_rule(item, depth)
         if rule:
-            return build_invalid_field_error(path or "body", rule)
+            return location, rule
+        children: list[tuple[Any, Any]] = []
         if isinstance(item, Mapping):
             if any(not isinstance(name, str) or _has_surrogate(name) for name in item):
-                return build_invalid_field_error(path or "body", "property names must be valid Unicode text")
-            children = [(f"{path}.{name}" if path else name, inner, depth - 1) for name, inner in item.items()]
-            pending.extend(reversed(children))
+                return location, "property names must be valid Unicode text"
+            children = list(item.items())
         elif isinstance(item, list | tuple):
-            pending.extend((f"{path}[{index}]", inner, depth - 1) for index, inner in reversed(list(enumerate(item))))
-    return None
+            children = list(enumerate(item))
+        pending.extend(((*location, step), inner, depth - 1) for step, inner in reversed(children))
+    return (), str(error)
+
+
+def _format_location(field: str, location: Location) -> str:
+    path = field
+    for step in location:
+        path += f"[{step}]" if isinstance(step, int) else f".{step}" if path else step
+    return path or "body"
 
 
 def _describe_broken_canonical_rule(item: Any, depth: int) -> str:

@@ -3,12 +3,21 @@
 Unknown properties, and properties that the service sets itself, are ignored.
 """
 
-from functools import cache
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, Self
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, WithJsonSchema, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    ModelWrapValidatorHandler,
+    StringConstraints,
+    ValidationError,
+    WithJsonSchema,
+    model_validator,
+)
+from pydantic_core import InitErrorDetails, PydanticCustomError
 
-from shared.provenance.canonical import encode_canonical_value
+from shared.provenance.canonical import find_canonical_form_fault
 from shared.provenance.selection import MAX_SCOPE_CHARACTERS
 
 SCOPE: Final = {"type": "string", "minLength": 1, "maxLength": MAX_SCOPE_CHARACTERS}
@@ -23,23 +32,41 @@ type Text = Annotated[str, StringConstraints(strict=True, min_length=1)]
 class Body(BaseModel):
     """Base class of request bodies of the audit log.
 
-    Unknown properties are ignored; a body is rejected if one of them has no canonical JSON form.
+    Unknown properties are ignored; a body is rejected if one of its properties, known or unknown, has no canonical JSON
+    form.
     """
 
     model_config = ConfigDict(frozen=True, populate_by_name=True, extra="ignore", strict=True)
 
-    @model_validator(mode="before")
+    @model_validator(mode="wrap")
     @classmethod
-    def _check_canonical_forms(cls, value: Any) -> Any:
-        if type(value) is dict and not value.keys() <= (known := _get_property_names(cls)):
-            for name in value.keys() - known:
-                encode_canonical_value(value[name], name)
-        return value
+    def _check_canonical_forms(cls, value: Any, validate: ModelWrapValidatorHandler[Self]) -> Self:
+        faults = _map_canonical_form_faults(value) if type(value) is dict else {}
+        if not faults:
+            return validate(value)
+        errors: list[InitErrorDetails] = []
+        try:
+            validate(value)
+        except ValidationError as failure:
+            for detail in failure.errors(include_url=False, include_context=False):
+                errors.append(_build_error(detail["type"], detail["msg"], detail["loc"], detail["input"]))
+                faults.pop(detail["loc"][0], None)
+        # One error has all invalid fields, because the service lists them in one reply.
+        raise ValidationError.from_exception_data(cls.__name__, [*errors, *faults.values()])
 
 
-@cache
-def _get_property_names(model: type[Body]) -> frozenset[str]:
-    return frozenset(model.model_fields).union(field.alias or "" for field in model.model_fields.values())
+def _map_canonical_form_faults(body: dict[str, Any]) -> dict[int | str, InitErrorDetails]:
+    """Return an error for each property of a request body that has no canonical JSON form, by the property's name."""
+    return {
+        name: _build_error("canonical_form", rule, (name, *location), value)
+        for name, value in body.items()
+        if (fault := find_canonical_form_fault(value)) is not None
+        for location, rule in [fault]
+    }
+
+
+def _build_error(kind: str, message: str, location: tuple[int | str, ...], value: Any) -> InitErrorDetails:
+    return InitErrorDetails(type=PydanticCustomError(kind, message), loc=location, input=value)
 
 
 class EventBody(Body):

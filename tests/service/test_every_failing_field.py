@@ -45,6 +45,18 @@ CONTAINERS = "/oi-api/data-stores/orders/containers"
             "SCOPE_KEY_REQUIRED",
         ),
         (
+            AMENDMENTS,
+            {**BODY, "ScopeKey": "s", "OriginalRecord": {"n": 2**53}, "ReasonCategory": "x"},
+            ["OriginalRecord.n", "ReasonCategory"],
+            "INVALID_REQUEST",
+        ),
+        (
+            EVENTS,
+            {"EntityType": "T", "EntityID": 2**53, "BeforeState": {"n": 2**53}, "AfterState": {"m": [0, 2**53]}},
+            ["ActionType", "EntityID", "BeforeState.n", "AfterState.m[1]"],
+            "INVALID_REQUEST",
+        ),
+        (
             f"{EVENTS}?target=zz",
             {"ScopeKey": 5},
             ["ActionType", "EntityType", "EntityID", "ScopeKey", "target"],

@@ -36,7 +36,7 @@ class Body(BaseModel):
     form.
     """
 
-    model_config = ConfigDict(frozen=True, populate_by_name=True, extra="ignore", strict=True)
+    model_config = ConfigDict(frozen=True, extra="ignore", strict=True)
 
     @model_validator(mode="wrap")
     @classmethod

@@ -50,6 +50,11 @@ def test_each_property_without_canonical_form_is_listed_with_other_errors() -> N
         EventBody.model_validate({**EVENT, "Extra": [2**53]})
 
 
+def test_a_body_has_only_the_documented_names() -> None:
+    """The name of a property in the code is an unknown property of the body, and is ignored."""
+    assert EventBody.model_validate({**EVENT, "scope_key": "s"}).scope_key is None
+
+
 @pytest.mark.parametrize("changes", [{"ChangedFields": []}, {"ChangedFields": [""]}, {"OriginalRecord": None}])
 def test_an_amendment_requires_records_and_changed_fields(changes: dict[str, Any]) -> None:
     """An amendment must contain the record before, the record after, and at least one changed field."""

@@ -23,7 +23,7 @@ from shared.http.unknown_names import UnknownNames
 from shared.provenance.amendment_report import Report, render_report
 from shared.provenance.amendments import AmendmentPolicy, AmendmentState, check_amendment_reason
 from shared.provenance.decisions import find_decisions
-from shared.provenance.models import AmendmentBody, RejectionBody, RequiredScopeKey, SentSignature
+from shared.provenance.models import AmendmentBody, Body, RejectionBody, RequiredScopeKey, SentSignature
 from shared.provenance.notes import NoteError
 from shared.provenance.ports import ChainKey
 from shared.provenance.queries import (
@@ -104,7 +104,7 @@ class RejectQuery(BaseModel):
     )
 
 
-class ApprovalBody(BaseModel):
+class ApprovalBody(Body):
     """Request body that approves an amendment; it may be empty if the workspace requires no signature."""
 
     signature: SentSignature = None

@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Annotated, Any, Final
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, Strict, WithJsonSchema
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
 from shared.http.operation_docs import build_optional_enum_schema
 from shared.http.unknown_names import IGNORED
-from shared.provenance.models import ScopeKey
+from shared.provenance.models import Body, ScopeKey
 from shared.provenance.ports import Filters, Target
 from shared.timestamps import format_rfc3339, parse_iso8601
 
@@ -124,12 +124,10 @@ class ExportQuery(WindowQuery):
     format: ExportFormat = Field(ExportFormat.JSON, description="json or csv.")
 
 
-class VerifyBody(BaseModel):
+class VerifyBody(Body):
     """Request body that names the audit chain to verify. If it contains a RecordID, that record is verified, too."""
 
-    model_config = ConfigDict(extra="ignore")
-
-    scope_key: Annotated[ScopeKey, Strict()] = Field(None, alias="ScopeKey")
+    scope_key: ScopeKey = Field(None, alias="ScopeKey")
     record_id: Annotated[Any, WithJsonSchema({"type": "string", "pattern": "^[0-9]{12}$"})] = Field(
         None, alias="RecordID", description="A record whose digest is recomputed as well."
     )

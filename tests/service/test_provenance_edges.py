@@ -88,8 +88,8 @@ def test_the_largest_and_smallest_doubles_are_stored(service: Service, number: s
 
 @pytest.mark.parametrize("text", ["9007199254740992", "-9007199254740992", "1e400"])
 def test_numbers_outside_the_range_of_doubles_are_rejected(service: Service, text: str) -> None:
-    """An event or amendment with a number outside the range of doubles gets 400, even in an ignored property."""
-    editor = service.create_client("editor@t")
+    """A body with a number outside the range of doubles gets 400, even in an ignored property."""
+    editor, admin = service.create_client("editor@t"), service.create_client("admin@t")
     event = json.dumps({**EVENT, "ScopeKey": "beyond", "BeforeState": {"a": [0, {"n": "@"}]}}).replace('"@"', text)
     assert editor.post(EVENTS, content=event).status_code == 400
     correction = json.dumps({**BODY, "ScopeKey": "beyond", "OriginalRecord": {"n": "@"}}).replace('"@"', text)
@@ -101,6 +101,9 @@ def test_numbers_outside_the_range_of_doubles_are_rejected(service: Service, tex
                 reply = editor.post(path, content=dropped)
                 assert (reply.status_code, path) == (400, path)
                 assert "1e400" in text or check_failing_fields(reply)[0].startswith(member)
+    for path in (f"{EVENTS}/verify", f"{AMENDMENTS}/000000000001/approve", f"{AMENDMENTS}/000000000001/reject"):
+        reply = admin.post(path, params={"scopeKey": "beyond"}, content=f'{{"Unlisted": {text}}}')
+        assert (reply.status_code, path) == (400, path)
     assert query_records(editor, scopeKey="beyond") == []
 
 

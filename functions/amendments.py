@@ -34,7 +34,7 @@ from shared.provenance.queries import (
     query_entity_amendments,
 )
 from shared.provenance.report_header import ChainEvidence, ReportHeader
-from shared.provenance.selection import BODY_SCOPE_FIELD, check_scope, resolve_amendments_chain
+from shared.provenance.selection import BODY_SCOPE_FIELD, QUERY_SCOPE_FIELD, check_scope, resolve_amendments_chain
 from shared.provenance.signatures import DecisionSigner
 from shared.timestamps import format_rfc3339
 from shared.warm_queries.disconnects import cancel_at_disconnect
@@ -163,12 +163,12 @@ async def _check_amendment(call: Call[Any, AmendmentBody], faults: ValidationErr
 
 async def _check_rejection(call: Call[RejectQuery, RejectionBody], faults: ValidationErrors) -> None:
     in_body, in_query = call.body.scope_key, call.query.scope_key
-    if in_body and in_query and in_body != in_query:
-        faults.add(build_invalid_field_error(BODY_SCOPE_FIELD, "must equal scopeKey in the query string"))
-    elif in_body is not None:
+    if in_body is not None:
         check_scope(faults, in_body, BODY_SCOPE_FIELD)
-    elif faults.has_valid_fields(BODY_SCOPE_FIELD):
+    if in_query is not None or (in_body is None and faults.has_valid_fields(BODY_SCOPE_FIELD)):
         check_scope(faults, in_query)
+    if in_body and in_query and in_body != in_query and faults.has_valid_fields(BODY_SCOPE_FIELD, QUERY_SCOPE_FIELD):
+        faults.add(build_invalid_field_error(BODY_SCOPE_FIELD, "must equal scopeKey in the query string"))
 
 
 @GROUP.endpoint(

@@ -44,6 +44,8 @@ CONTAINERS = "/oi-api/data-stores/orders/containers"
             ["RejectionReason", "scopeKey"],
             "SCOPE_KEY_REQUIRED",
         ),
+        (f"{AMENDMENTS}/000000000001/reject?scopeKey=", {"ScopeKey": "s"}, ["scopeKey"], "SCOPE_KEY_REQUIRED"),
+        (f"{AMENDMENTS}/000000000001/reject?scopeKey=s", {"ScopeKey": "t"}, ["ScopeKey"], "INVALID_REQUEST"),
         (
             AMENDMENTS,
             {**BODY, "ScopeKey": "s", "OriginalRecord": {"n": 2**53}, "ReasonCategory": "x"},

@@ -14,7 +14,7 @@ from functions.reply_docs import warm_queries as replies
 from shared.auth.rights import AccessRight
 from shared.catalog.durations import DURATION_PATTERN, MAX_DURATION
 from shared.catalog.kql_restrictions import check_query_restrictions
-from shared.errors import FieldError, ValidationErrors, build_invalid_fields_error
+from shared.errors import ValidationErrors
 from shared.http.deprecations import FORMER_NAMES, DeprecatedAlias, ModelWithAliases
 from shared.http.messages import Reply, Request
 from shared.http.operations import Call, Group
@@ -181,18 +181,23 @@ async def execute_ad_hoc(call: Call[FormatQuery, AdHocBody]) -> Reply:
 
 
 async def _execute_query(call: Call[ExecuteRestQuery], lookup: str) -> Reply:
-    arguments = _parse_arguments(call.request)
+    arguments, repeated = _parse_arguments(call.request)
     time_range = call.query.select_time_range(services().runtime.now())
     by_column = is_reply_columnar(call.request, call.query.format)
-    run = await services().queries.service.execute(lookup, time_range, call.query.limit, arguments, by_column=by_column)
+    run = await services().queries.service.execute(
+        lookup, time_range, call.query.limit, arguments, repeated=repeated, by_column=by_column
+    )
     return await build_query_reply(call.request, run, call.query.format)
 
 
-def _parse_arguments(request: Request) -> dict[str, str]:
-    pairs = [(name, value) for name, value in request.query_pairs if name.startswith(PARAMETER_PREFIX)]
-    arguments = {name.removeprefix(PARAMETER_PREFIX): value for name, value in pairs}
-    if len(arguments) != len(pairs):
-        names = [name for name, _ in pairs]
-        repeated = sorted({name for name in names if names.count(name) > 1})
-        raise build_invalid_fields_error([FieldError(name, "is repeated; send it once") for name in repeated])
-    return arguments
+def _parse_arguments(request: Request) -> tuple[dict[str, str], set[str]]:
+    """Return the arguments of a query by parameter name, and the names that the query string contains repeatedly."""
+    arguments: dict[str, str] = {}
+    repeated: set[str] = set()
+    for field, value in request.query_pairs:
+        if field.startswith(PARAMETER_PREFIX):
+            name = field.removeprefix(PARAMETER_PREFIX)
+            if name in arguments:
+                repeated.add(name)
+            arguments[name] = value
+    return arguments, repeated

@@ -5,7 +5,7 @@ Results are cached in memory, so that many dashboards with the same query cause 
 
 import hashlib
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, Final
@@ -125,6 +125,7 @@ class WarmQueries:
         arguments: Mapping[str, Any],
         label: Callable[[str], str] = "p.{}".format,
         *,
+        repeated: Collection[str] = (),
         use_cache: bool = True,
         by_column: bool = False,
     ) -> QueryResult:
@@ -137,6 +138,7 @@ class WarmQueries:
             arguments: values of declared parameters by name, as text or as JSON values.
             label: converts a parameter's name to the field name in error messages, for example ``p.name`` in a query
                 string.
+            repeated: names of the arguments that the caller sent several times, which is an error.
             use_cache: False to compute a new result even if the query allows caching.
             by_column: True if the result may have values by column instead of rows.
 
@@ -153,7 +155,7 @@ class WarmQueries:
             raise WorkspaceError(
                 Kind.FORBIDDEN, "QUERY_NOT_APPROVED", "The query is a draft; another person must approve it first."
             )
-        bound = bind_parameters(query.parameters, arguments, label)
+        bound = bind_parameters(query.parameters, arguments, label, repeated)
         if query.cache_seconds and use_cache:
             return await self._run_with_cache(query, bound, time_range, limit, by_column=by_column)
         if query.cache_seconds:
@@ -279,7 +281,10 @@ class _AdHocQuery:
 
 
 def bind_parameters(
-    parameters: Sequence[QueryParameter], arguments: Mapping[str, Any], label: Callable[[str], str] = "p.{}".format
+    parameters: Sequence[QueryParameter],
+    arguments: Mapping[str, Any],
+    label: Callable[[str], str] = "p.{}".format,
+    repeated: Collection[str] = (),
 ) -> dict[str, str]:
     """Convert the arguments of a call to Kusto literals; return one for each declared parameter of the query, by name.
 
@@ -289,9 +294,11 @@ def bind_parameters(
         parameters: declared parameters of the query.
         arguments: values by parameter name, as text or as JSON values.
         label: converts a parameter's name to the field name in error messages.
+        repeated: names of the arguments that the caller sent several times.
 
     Raises:
-        WorkspaceError: INVALID with the first :data:`shared.errors.MAX_LISTED` unknown, missing or invalid arguments.
+        WorkspaceError: INVALID with the first :data:`shared.errors.MAX_LISTED` unknown, missing, repeated or invalid
+            arguments.
     """
     declared = {parameter.name: parameter for parameter in parameters}
     unknown = [name for name in arguments if name not in declared]
@@ -301,6 +308,9 @@ def bind_parameters(
     ]
     bound: dict[str, str] = {}
     for name, parameter in declared.items():
+        if name in repeated:
+            errors.append(FieldError(label(name), "is repeated; send it once"))
+            continue
         value = arguments.get(name)
         if value is None and parameter.required:
             errors.append(FieldError(label(name), f"is required; its type is {parameter.type}"))

@@ -27,7 +27,7 @@ def service_with_readings(own_module_service: Service) -> Service:
     return own_module_service
 
 
-def run_query(service: Service, lookup: str = "newest", **parameters: str) -> Any:
+def run_query(service: Service, lookup: str = "newest", **parameters: str | list[str]) -> Any:
     """Run a warm query and return the reply."""
     names = {"timeRange", "limit"}
     query = {name if name in names else f"p.{name}": value for name, value in parameters.items()}
@@ -152,17 +152,17 @@ def test_an_invalid_query_limit_in_a_body_is_listed(service: Service, limit: obj
 
 def test_unknown_and_draft_queries_are_rejected_before_their_parameters(service: Service) -> None:
     """An unknown query gets 404 and a draft gets 403, before parameters are checked."""
-    check_problem(run_query(service, "unknown", nothing="1"), 404, "WARM_QUERY_NOT_FOUND")
-    check_problem(run_query(service, "draft", nothing="1"), 403, "QUERY_NOT_APPROVED")
+    for value in ("1", ["1", "2"]):
+        check_problem(run_query(service, "unknown", nothing=value), 404, "WARM_QUERY_NOT_FOUND")
+        check_problem(run_query(service, "draft", nothing=value), 403, "QUERY_NOT_APPROVED")
 
 
 def test_invalid_parameters_of_a_query_are_listed(service: Service) -> None:
-    """Unknown, missing and ill-typed parameters are listed together."""
-    assert sorted(check_failing_fields(run_query(service, above="much", other="1"))) == [
-        "p.above",
-        "p.connection",
-        "p.other",
-    ]
+    """Unknown, missing, repeated and ill-typed parameters are listed together."""
+    fields = ["p.above", "p.connection", "p.other"]
+    for connections in ([], ["lathe", "lathe"]):
+        reply = run_query(service, above="much", other="1", connection=connections)
+        assert sorted(check_failing_fields(reply)) == fields
 
 
 @pytest.mark.parametrize(

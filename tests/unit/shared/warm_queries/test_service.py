@@ -133,6 +133,19 @@ async def test_all_invalid_parameters_are_listed() -> None:
     assert [failing["field"] for failing in error.members["errors"]] == ["p.other", "p.device", "p.n"]  # type: ignore[attr-defined]
 
 
+async def test_a_repeated_argument_is_listed_with_the_other_errors() -> None:
+    """An argument that was sent several times is an error of its own, also for a parameter that has a default."""
+    engine = Engine(ROWS)
+    with pytest.raises(WorkspaceError) as refused:
+        await build_service(engine).execute(
+            "typed", None, 9, {"device": "a", "other": "x"}, repeated={"device", "other"}
+        )
+    errors: Any = refused.value.members["errors"]
+    assert [each["field"] for each in errors] == ["p.other", "p.device", "p.n"]
+    assert errors[1]["message"] == "is repeated; send it once"
+    assert engine.requests == []
+
+
 async def test_at_most_a_thousand_unknown_parameters_are_listed() -> None:
     """The first 1,000 unknown parameters are listed, with a similar name for the first 20, and all are counted."""
     error = await get_error("typed", {f"devices{number}": 1 for number in range(60_000)})

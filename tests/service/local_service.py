@@ -174,6 +174,15 @@ def check_failing_fields(reply: httpx.Response, status: int = 400, code: str = "
     return [error["field"] for error in errors]
 
 
+def verify_chain(client: httpx.Client, target: str, scope_key: str | None = None) -> dict[str, Any]:
+    """Verify an audit chain through the service; check that this chain was verified and is valid; return the verdict."""
+    path = "/oi-api/provenance/events/verify"
+    reply = client.post(path, params={"target": target}, json={"ScopeKey": scope_key})
+    verdict: dict[str, Any] = reply.json()
+    assert (verdict.get("Target"), verdict.get("ChainValid")) == (target, True), reply.text
+    return verdict
+
+
 def count_rows(client: httpx.Client, connection: str) -> int:
     """Return the number of rows of a connection in the table Telemetry."""
     [row] = query_rows(client, f"Telemetry | where ConnectionLookup == '{connection}' | count")

@@ -113,13 +113,7 @@ def build_nesting_attacks() -> list[Attack]:
 def build_large_body_attacks() -> list[Attack]:
     """Build requests with bodies of the maximum size that contain the maximum number of values."""
     documents = "/oi-api/data-stores/mes/databases/orders/tables/workorders"
-    event = {
-        "Target": "DomainEvents",
-        "ScopeKey": "line",
-        "EntityType": "Pump",
-        "EntityID": "p",
-        "ActionType": "Update",
-    }
+    event = {"ScopeKey": "line", "EntityType": "Pump", "EntityID": "p", "ActionType": "Update"}
     found = []
     for name, unit in _VALUES.items():
         array, whole, twice = (

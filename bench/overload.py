@@ -48,7 +48,7 @@ def measure_overload() -> Iterator[Figure]:
 
 def build_mixed_requests(running: RunningService) -> Sequence[bytes]:
     """Build five requests for the load: lists, a KQL query, a telemetry message and an audit event."""
-    event = b'{"Target":"DomainEvents","ScopeKey":"line","EntityType":"Pump","EntityID":"p1","ActionType":"Update"}'
+    event = b'{"ScopeKey":"line","EntityType":"Pump","EntityID":"p1","ActionType":"Update"}'
     return (
         build_raw_request("GET", "/oi-api/warm-queries", running.token),
         build_raw_request("GET", "/oi-api/warm-queries/newest?limit=20", running.token),

@@ -72,7 +72,7 @@ def test_overload_is_rejected_with_retry_after(small_service: RunningService) ->
 
 BURST = 500
 BURST_SECONDS = 0.125
-EVENT = {"Target": "DomainEvents", "ScopeKey": "burst", "EntityType": "Pump", "EntityID": "p1", "ActionType": "Update"}
+EVENT = {"ScopeKey": "burst", "EntityType": "Pump", "EntityID": "p1", "ActionType": "Update"}
 PING = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
 JSON = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
 

@@ -473,11 +473,25 @@ def test_a_scope_too_long_for_queries_is_rejected(service: Service) -> None:
 
 
 def test_huge_sequence_numbers_and_limits_are_valid(service: Service, ten_records: list[dict[str, Any]]) -> None:
-    """A huge sequence number is valid; a huge limit is reduced to the maximum."""
+    """A huge sequence number and a huge limit are valid."""
     huge = "9" * 30
     parameters = {"scopeKey": "ten", "toSequence": huge, "fromSequence": f"-{huge}", "limit": huge}
     reply = service.create_client("viewer@t").get(f"{EVENTS}/query", params=parameters)
     assert (len(reply.json()), "x-provenance-ignored" in reply.headers) == (10, False)
+
+
+def test_a_query_without_a_limit_returns_100_records(service: Service) -> None:
+    """Without a limit, a query returns 100 records and an export up to 10,000; a header says whether more match."""
+    editor = service.create_client("editor@t")
+    for _ in range(101):
+        assert write_event(editor, "hundred").status_code == 201
+    for path, expected in (
+        ("query?", (100, "true")),
+        ("query?limit=1001&", (101, "false")),
+        ("export?", (101, "false")),
+    ):
+        reply = editor.get(f"{EVENTS}/{path}scopeKey=hundred")
+        assert (len(reply.json()), reply.headers["x-provenance-has-more"]) == expected
 
 
 def test_a_renamed_checkpoint_is_detected(signing_service: Service) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from shared.errors import Kind, WorkspaceError
+from shared.provenance import queries
 from shared.provenance.amendments import AmendmentPolicy, Amendments, AmendmentState
 from shared.provenance.models import AmendmentBody, EventBody
 from shared.provenance.ports import ChainRecord
@@ -182,6 +183,20 @@ async def test_the_status_pending_excludes_decided_amendments(amendments: Amendm
     assert await list_sequences(amended_by="bob") == ([], False)
     assert await list_sequences(amended_by="ann", entity_type="Sample") == ([9, 6, 4, 2], False)
     assert await list_sequences(reason_category="other", limit=3) == ([9, 6, 5], True)
+
+
+@pytest.mark.parametrize("status", [None, AmendmentState.PENDING, AmendmentState.APPROVED])
+async def test_a_query_for_amendments_is_reduced_to_the_maximum(
+    amendments: Amendments, ledger: Ledger, monkeypatch: pytest.MonkeyPatch, status: AmendmentState | None
+) -> None:
+    """A query for more amendments than the maximum, here 2, returns the maximum and states whether more match."""
+    monkeypatch.setattr(queries, "MAX_LIMIT", 2)
+    policy = LAX if status is AmendmentState.APPROVED else STRICT
+    for expected in ((1, False), (2, False), (2, True)):
+        await amendments.create(CHAIN, "ann", build_body(), policy)
+        for limit in (2, 3, 10**30):
+            answer = await query_amendments(ledger.store, CHAIN, AmendmentFilters(status=status), limit=limit)
+            assert (len(answer.records), answer.has_more) == expected
 
 
 def test_a_stored_event_has_only_properties_of_events() -> None:

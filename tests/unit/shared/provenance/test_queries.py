@@ -1,4 +1,4 @@
-"""Tests of queries and exports: the size limit, the number of records read, and forks at the border of a page."""
+"""Tests of queries and exports: the limits, the number of records read, and forks at the border of a page."""
 
 import json
 from collections.abc import Awaitable, Callable
@@ -9,8 +9,17 @@ import pytest
 from shared.backends.embedded.provenance import SqliteChainStore
 from shared.provenance import queries
 from shared.provenance.hash_rule import compute_genesis_hash
-from shared.provenance.ports import Filters, Tip
-from shared.provenance.queries import MAX_BODY_BYTES, AuditQueryResult, export_records, query_records
+from shared.provenance.ports import ChainKey, Filters, Tip
+from shared.provenance.queries import (
+    DEFAULT_EXPORT_LIMIT,
+    DEFAULT_LIMIT,
+    MAX_BODY_BYTES,
+    MAX_EXPORT_LIMIT,
+    MAX_LIMIT,
+    AuditQueryResult,
+    export_records,
+    query_records,
+)
 from shared.provenance.records import build_event_draft, seal_record
 from tests.unit.shared.provenance.chains import BATCH, PLATFORM, WORKSPACE, Ledger, build_event
 from tests.unit.shared.provenance.test_verifier import insert_fork_beside
@@ -65,3 +74,37 @@ async def test_a_result_that_ends_within_a_fork_states_that_more_records_follow(
     ledger.tamper(insert_fork_beside)
     answer = await export_records(ledger.store, PLATFORM, Filters(), limit=5)
     assert ([record.sequence for record in answer.records], answer.has_more) == ([1, 2, 3, 4, 5], True)
+
+
+def test_the_limits_of_queries_and_exports_are_those_of_the_documentation() -> None:
+    """A query returns 100 records by default and at most 1,000; an export returns 10,000 and at most 100,000."""
+    assert (DEFAULT_LIMIT, MAX_LIMIT, DEFAULT_EXPORT_LIMIT, MAX_EXPORT_LIMIT) == (100, 1_000, 10_000, 100_000)
+
+
+@pytest.mark.parametrize(
+    ("chain", "limit", "expected"),
+    [
+        (PLATFORM, 2, (2, True)),
+        (PLATFORM, 3, (3, True)),
+        (PLATFORM, 4, (3, True)),
+        (PLATFORM, 10**30, (3, True)),
+        (BATCH, 2, (2, True)),
+        (BATCH, 3, (3, False)),
+        (BATCH, 4, (3, False)),
+        (BATCH, 10**30, (3, False)),
+    ],
+)
+@pytest.mark.parametrize("read", [query_records, export_records])
+async def test_a_limit_above_the_maximum_is_reduced_to_the_maximum(
+    ledger: Ledger,
+    monkeypatch: pytest.MonkeyPatch,
+    read: Callable[..., Awaitable[AuditQueryResult]],
+    chain: ChainKey,
+    limit: int,
+    expected: tuple[int, bool],
+) -> None:
+    """A query for more records than the maximum, here 3, returns the maximum and states whether more records match."""
+    monkeypatch.setattr(queries, "MAX_LIMIT", 3)
+    monkeypatch.setattr(queries, "MAX_EXPORT_LIMIT", 3)
+    answer = await read(ledger.store, chain, Filters(), limit=limit)
+    assert (len(answer.records), answer.has_more) == expected

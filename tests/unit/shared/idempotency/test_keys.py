@@ -1,5 +1,6 @@
 """Tests of Idempotency-Keys."""
 
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,7 @@ from shared.backends.embedded.idempotency import SCHEMA, SqliteIdempotencyStore
 from shared.backends.embedded.sqlite import SqliteDatabase
 from shared.errors import WorkspaceError
 from shared.idempotency.keys import MAX_KEY_LENGTH, IdempotencyKeys, build_claim, hash_key, reject_reused_key
+from tests.virtual_time import VirtualTime
 
 
 def test_each_caller_and_operation_has_separate_keys() -> None:
@@ -40,3 +42,16 @@ async def test_only_the_first_request_with_a_key_is_marked_as_the_first(tmp_path
     await database.close()
     assert (first.is_first, again.is_first) == (True, False)
     assert first.append_id == again.append_id
+
+
+async def test_an_append_id_is_stored_for_24_hours(tmp_path: Path) -> None:
+    """A request repeated within 24 hours gets the append id of the first one; a later request gets a new one."""
+    database, time = SqliteDatabase(tmp_path / "keys.sqlite", SCHEMA), VirtualTime()
+    keys = IdempotencyKeys(SqliteIdempotencyStore(database), runtime=time.runtime)
+    first = await keys.claim_append_id("ann", "POST", "key", b"same")
+    time.advance(timedelta(hours=23, minutes=59).total_seconds())
+    repeated = await keys.claim_append_id("ann", "POST", "key", b"same")
+    time.advance(timedelta(minutes=2).total_seconds())
+    late = await keys.claim_append_id("ann", "POST", "key", b"same")
+    await database.close()
+    assert (repeated.append_id, repeated.is_first, late.is_first) == (first.append_id, False, True)

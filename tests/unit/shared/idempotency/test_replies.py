@@ -12,6 +12,8 @@ from shared.backends.embedded.sqlite import SqliteDatabase
 from shared.errors import Kind, WorkspaceError
 from shared.idempotency import replies
 from shared.idempotency.replies import IdempotentReplies
+from shared.runtime import SYSTEM_RUNTIME, Runtime
+from tests.virtual_time import VirtualTime
 
 SECRET = b"oik_AAAAAAAA_secret"
 
@@ -38,9 +40,10 @@ async def run_request(
     key: str = "k",
     caller: str = "a",
     request: bytes = b"r",
+    runtime: Runtime = SYSTEM_RUNTIME,
 ) -> bytes:
     """Run a request with a new executor, as another process does."""
-    return await IdempotentReplies(store).run_once(caller, "POST", key, request, work)
+    return await IdempotentReplies(store, runtime=runtime).run_once(caller, "POST", key, request, work)
 
 
 class Worker:
@@ -179,9 +182,11 @@ async def test_stored_replies_and_keys_are_encrypted(store: SqliteReplyStore, tm
     assert b"random key" not in content
 
 
-async def test_stored_replies_expire_after_a_day(store: SqliteReplyStore) -> None:
-    """After a day, the stored reply is deleted and the Idempotency-Key can be used again."""
-    worker = Worker()
-    await run_request(store, worker)
-    await store._execute_update_and_test_for_change("UPDATE answers SET made_at = '2020-01-01T00:00:00.000000Z'")
-    assert await run_request(store, worker, request=b"other") == SECRET + b"2"
+async def test_stored_replies_expire_after_24_hours(store: SqliteReplyStore) -> None:
+    """A request repeated within 24 hours gets the stored reply; later, another request can use the Idempotency-Key."""
+    worker, time = Worker(), VirtualTime()
+    await run_request(store, worker, runtime=time.runtime)
+    time.advance(timedelta(hours=23, minutes=59).total_seconds())
+    assert await run_request(store, worker, runtime=time.runtime) == SECRET + b"1"
+    time.advance(timedelta(minutes=2).total_seconds())
+    assert await run_request(store, worker, request=b"other", runtime=time.runtime) == SECRET + b"2"

@@ -20,7 +20,7 @@ _IN_FORCE_SECONDS: Final = 15
 """Seconds after which a revocation is in force everywhere, as the documentation says; a new key works by then, too."""
 
 _RECORDED_SECONDS: Final = 640
-"""Seconds in which the background job appends the pending event of a revocation.
+"""Seconds in which the background job completes an interrupted revocation and appends its event.
 
 The job runs every 300 seconds; if the clocks were set back, it runs up to 300 seconds later.
 """
@@ -31,9 +31,10 @@ class ApiKeysComponent(Component):
 
     Invariants: equal requests get equal replies, with the same secret; a created key works until its revocation; a
     revoked key is rejected after the documented delay, and so is each token that was issued with it or with its tokens,
-    also during its revocation; each key has one audit event about its creation and, if it is revoked, one about its
-    revocation, also if no request for it was acknowledged; a request creates one key; a revoked token is rejected after
-    the documented delay, and has one event of its issue and one of its revocation; the key set never changes.
+    also during its revocation; if no request for a revocation was acknowledged, this holds after the background job;
+    each key has one audit event about its creation and, if it is revoked, one about its revocation; a request creates
+    one key; a revoked token is rejected after the documented delay, and has one event of its issue and one of its
+    revocation; the key set never changes.
     """
 
     name: ClassVar[str] = "api-keys"
@@ -207,7 +208,7 @@ class ApiKeysComponent(Component):
             self._revoked.setdefault(key_id, self.world.scheduler.now)
 
     async def complete_work(self) -> None:
-        """After the documented delay of revocations, use each API key once more; wait for pending events."""
+        """Use each API key after the documented delay of its revocation; those without a reply also after the job."""
         await self.world.sleep(_IN_FORCE_SECONDS + 1)
         listed = (await send_until_done(self.world, "ann@t", "GET", _PATH)).json["keys"]
         known = {each["keyId"]: each for each in listed}
@@ -224,16 +225,19 @@ class ApiKeysComponent(Component):
             if key_id in self._revoked:
                 await self._check_rejection(token)
         self._listed_as_revoked = {key_id for key_id, each in known.items() if each["revokedAt"] is not None}
-        if self._listed_as_revoked - self._revoked.keys():
-            await self.world.sleep(_RECORDED_SECONDS)
+        if unacknowledged := self._listed_as_revoked - self._revoked.keys():
+            await self.world.sleep(_RECORDED_SECONDS + _IN_FORCE_SECONDS)
+            for key_id, credential in (*self._secrets.values(), *self._tokens_of_keys):
+                if key_id in unacknowledged:
+                    await self._check_rejection(credential)
 
-    async def _check_rejection(self, token: str) -> None:
-        """Use a token of a key that was revoked at least as long ago as the documented delay."""
+    async def _check_rejection(self, credential: str) -> None:
+        """Use a key that was revoked at least as long ago as the documented delay, or a token of such a key."""
         reply = await send_until_final(
-            self.world, "", "GET", f"{_PATH}/whoami", headers={"authorization": f"Bearer {token}"}
+            self.world, "", "GET", f"{_PATH}/whoami", headers={"authorization": f"Bearer {credential}"}
         )
         works = reply is not None and reply.status == 200
-        self.world.require(not works, "a token works although its API key was revoked")
+        self.world.require(not works, "a key, or a token of it, works although the key was revoked")
 
     def check_invariants(self, folder: Path) -> None:
         """Check the audit events of API keys, and the number of API keys."""

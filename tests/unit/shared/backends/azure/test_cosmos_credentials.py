@@ -1,18 +1,23 @@
-"""Tests of revocations in Cosmos DB while new tokens are added."""
+"""Tests of revocations in Cosmos DB while new tokens are added, and after interruptions."""
 
+import asyncio
 from collections.abc import Sequence
 from datetime import datetime, timedelta
+from typing import Any
 
 import pytest
 
 from shared.auth.access_events import AccessEvent
-from shared.auth.ports import IssuedToken
+from shared.auth.ports import ApiKey, IssuedToken
+from shared.backends.azure import cosmos_credentials
 from shared.backends.azure.cosmos_credentials import ATTEMPTS, CosmosCredentialStore
+from shared.backends.azure.cosmos_item_store import Item
 from shared.errors import Kind, WorkspaceError
 from shared.timestamps import now
 from tests.adapters.cosmos import KINDS, open_accounts
 
 EVENT = AccessEvent("token-revoked-token0", "ann", "Token.Revoked", "Token", "token0")
+KEY_EVENT = AccessEvent("key-revoked-AAAAAAAA", "ann", "ApiKey.Revoked", "ApiKey", "AAAAAAAA")
 
 
 class StoreWithBusyClient(CosmosCredentialStore):
@@ -43,3 +48,31 @@ async def test_a_revocation_ends_although_new_tokens_are_added_all_the_time() ->
         assert await store.list_pending_events() == [EVENT]
         assert (caught.value.kind, store.turns) == (Kind.UNAVAILABLE, ATTEMPTS)
         assert (await store.load()).revoked_tokens == {f"token{number}" for number in range(ATTEMPTS)}
+
+
+async def test_a_repeated_revocation_revokes_the_tokens_that_an_interrupted_one_left(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """If a process dies between the batches of a key's revocation, a repetition revokes the remaining tokens."""
+    monkeypatch.setattr(cosmos_credentials, "MAX_OPERATIONS", 3)
+    async with open_accounts(KINDS[0]) as account:
+        store, other_process = CosmosCredentialStore(account()), CosmosCredentialStore(account())
+        await store.add_key(ApiKey("AAAAAAAA", b"salt", b"digest", "ann", "", None, now(), None))
+        for number, parent in enumerate(("AAAAAAAA", "token0", "AAAAAAAA")):
+            await store.add_token(build_token(number, parent))
+        put, batches = store._items.put_if_unchanged, 0
+
+        async def die_before_third_batch(*batch: Any) -> Item | None:
+            nonlocal batches
+            batches += 1
+            if batches == 3:
+                raise asyncio.CancelledError
+            return await put(*batch)
+
+        monkeypatch.setattr(store._items, "put_if_unchanged", die_before_third_batch)
+        with pytest.raises(asyncio.CancelledError):
+            await store.revoke_key("AAAAAAAA", now(), KEY_EVENT)
+        assert len((await other_process.load()).revoked_tokens) == 2
+        await other_process.revoke_key("AAAAAAAA", now())
+        assert (await other_process.load()).revoked_tokens == {"token0", "token1", "token2"}
+        assert await other_process.list_pending_events() == [KEY_EVENT]

@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 from scripts.cosmos_containers import build_container_definitions
-from shared.backends.azure.cosmos_containers import CHAINS, CONTAINERS
+from shared.backends.azure.cosmos_containers import CHAINS, CONTAINERS, REQUESTS
 from shared.provenance.ports import PROJECTED
 
 PAGE = (Path(__file__).parents[2] / "docs" / "explanation" / "cosmos.md").read_text(encoding="utf-8")
@@ -16,6 +16,12 @@ def test_each_container_has_one_partition_key() -> None:
     assert len({each["id"] for each in containers}) == len(containers)
     assert {len(each["partitionKey"]["paths"]) for each in containers} == {1}
     assert all(each.get("defaultTtl", 1) != 0 for each in containers)
+
+
+def test_idempotency_keys_stay_for_24_hours() -> None:
+    """Cosmos DB deletes no Idempotency-Key within 24 hours, in which a repeated request gets the first reply."""
+    [container] = [each for each in build_container_definitions() if each["id"] == REQUESTS.name]
+    assert container["defaultTtl"] >= 24 * 3600
 
 
 def test_the_page_has_the_index_of_each_container() -> None:

@@ -6,6 +6,7 @@ import io
 import json
 import uuid
 from collections.abc import Iterator, Sequence
+from datetime import timedelta
 from typing import Any
 
 import httpx
@@ -13,6 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from bench import downloads as made_up
+from shared.timestamps import parse_rfc3339
 from tests.service.conftest import WORKSPACE
 from tests.service.local_service import Service, check_failing_fields, check_problem, wait_until
 
@@ -90,7 +92,7 @@ def group_payloads_by_id(rows: Sequence[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def test_a_started_download_completes(plant: Service) -> None:
-    """The reply to a started download links to its status; the completed download has files and is listed."""
+    """The reply to a started download links to its status; the completed one has files for 24 hours and is listed."""
     editor = plant.create_client("editor@t")
     reply = start_download(editor, "pump-rig")
     assert reply.status_code == 202
@@ -101,6 +103,7 @@ def test_a_started_download_completes(plant: Service) -> None:
     done = wait_until(lambda: editor.get(job["statusUrl"]).json(), lambda shown: shown["status"] in ENDED)
     assert set(done) == {*job}
     assert (done["status"], done["createdAt"], done["expiresAt"]) == ("completed", job["createdAt"], job["expiresAt"])
+    assert parse_rfc3339(done["expiresAt"]) - parse_rfc3339(done["createdAt"]) == timedelta(hours=24)
     assert done["progress"] == {"connectionsDone": 1, "connectionsTotal": 1, "rows": ROWS}
     [file] = done["files"]
     assert set(file) == {"connection", "url", "urlExpiresAt", "rows", "bytes", "sha256"}

@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator
 from datetime import datetime, timedelta
 from pathlib import Path
 
+import httpx
 import pytest
 
 from shared.auth.principals import CredentialKind, Principal
@@ -18,7 +19,7 @@ from shared.downloads.models import Job
 from shared.downloads.service import DownloadService
 from shared.errors import Kind, WorkspaceError
 from shared.fair_use.ports import Purpose
-from shared.imports.service import ImportService
+from shared.imports.service import ImportService, get_import_request
 from shared.imports.uploads import require_waiting_import
 from tests.unit.shared.imports.test_work import Environment
 from tests.unit.shared.telemetry.fakes import build_catalog, build_catalog_getter
@@ -106,6 +107,15 @@ async def test_an_import_that_could_not_be_stored_does_not_count(
         await imports.create(ANN, "pump", build_request, job_id=job_id)
     places = await SqliteQuotaStore(environment.database).list_reservations("ann@t", Purpose.JOBS)
     assert [place.id for place in places] == ["a1"]
+
+
+async def test_an_import_waits_24_hours_for_its_file(imports: ImportService) -> None:
+    """An import that is not started expires after 24 hours, and so does the link with which its file is uploaded."""
+    job = await imports.get(ANN, "a1")
+    end = job.created_at + timedelta(hours=24)
+    assert (job.expires_at, get_import_request(job).upload_expires_at) == (end, end)
+    link = await imports.create_upload_link(job)
+    assert httpx.URL(link).params["exp"] == str(int(end.timestamp()))
 
 
 async def test_a_repeated_start_returns_the_import(imports: ImportService) -> None:

@@ -12,6 +12,7 @@ from shared.errors import Kind, WorkspaceError
 from shared.provenance.ports import ChainKey, Tip
 from shared.provenance.verifier import ChainVerifier
 from tests.unit.shared.provenance.chains import BATCH, Ledger, get_workspace_id
+from tests.virtual_time import VirtualTime
 
 
 class SilentStore(SqliteChainStore):
@@ -31,6 +32,21 @@ async def test_a_verification_beyond_the_time_limit_has_no_verdict(tmp_path: Pat
     await store.close()
     assert (caught.value.kind, caught.value.code) == (Kind.TIMEOUT, "VERIFY_TIMEOUT")
     assert "offline" in caught.value.detail
+
+
+async def test_a_verification_ends_after_200_seconds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By default, a verification ends after 200 seconds, because Azure Functions ends each request after 230."""
+    store, time = SilentStore(tmp_path / "provenance.sqlite"), VirtualTime()
+    monkeypatch.setattr(asyncio.get_running_loop(), "time", lambda: time.seconds)
+    verification = asyncio.create_task(ChainVerifier(store, get_workspace_id).verify(BATCH))
+    for seconds, has_ended in ((0, False), (199, False), (1, True)):
+        time.advance(seconds)
+        for _ in range(10):
+            await asyncio.sleep(0)
+        assert verification.done() is has_ended
+    with pytest.raises(WorkspaceError, match="within 200 s"):
+        await verification
+    await store.close()
 
 
 async def test_the_result_is_stored_before_subtree_roots_are_repaired(

@@ -1,6 +1,6 @@
 """Tests of managing webhook endpoints."""
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -11,7 +11,7 @@ from shared.errors import WorkspaceError
 from shared.outbound.ports import OutboundRequest
 from shared.timestamps import now
 from shared.webhooks.models import MAX_ENDPOINTS, EventFilter
-from shared.webhooks.service import OVERLAP, EndpointDefinition
+from shared.webhooks.service import EndpointDefinition
 from tests.unit.shared.webhooks.environment import DOWNLOAD, TEST, URL, WebhookServices, open_webhooks
 from tests.virtual_time import VirtualTime
 
@@ -72,8 +72,12 @@ async def test_both_secrets_sign_after_a_rotation(webhook_services: WebhookServi
     await webhook_services.send_due_deliveries()
     assert len(webhook_services.http.requests[-1].headers["webhook-signature"].split()) == 2
     assert not is_signed_by(first.secret, webhook_services.http.requests[-1])
-    webhook_services.time.advance(OVERLAP.total_seconds())
+    webhook_services.time.advance(timedelta(hours=23, minutes=59).total_seconds())
     await webhook_services.publish("k3")
+    await webhook_services.send_due_deliveries()
+    assert is_signed_by(second.secret, webhook_services.http.requests[-1])
+    webhook_services.time.advance(timedelta(minutes=2).total_seconds())
+    await webhook_services.publish("k4")
     await webhook_services.send_due_deliveries()
     assert len(webhook_services.http.requests[-1].headers["webhook-signature"].split()) == 1
     assert is_signed_by(third.secret, webhook_services.http.requests[-1])

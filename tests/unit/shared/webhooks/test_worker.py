@@ -13,6 +13,7 @@ from shared.errors import Kind, WorkspaceError
 from shared.outbound.ports import OutboundFailedError, OutboundReply, OutboundRequest
 from shared.webhooks.deliveries import DISABLED_AFTER, RETRY_DELAYS
 from shared.webhooks.models import Delivery, DeliveryStatus
+from shared.webhooks.registry import add_or_replace_endpoint
 from shared.webhooks.service import EndpointDefinition
 from shared.webhooks.worker import LEASE, MAX_PER_ENDPOINT
 from tests.unit.shared.webhooks.environment import (
@@ -230,6 +231,22 @@ async def test_an_endpoint_that_fails_for_days_is_disabled(webhook_services: Web
     disabled = await webhook_services.service.get(endpoint.id)
     assert not disabled.enabled
     assert disabled.disabled_reason == f"All deliveries have failed since {failing.failing_since:%Y-%m-%d %H:%M} UTC."
+
+
+@pytest.mark.parametrize(
+    ("failing", "enabled"), [(timedelta(days=4, hours=23, minutes=59), True), (timedelta(days=5, minutes=1), False)]
+)
+async def test_an_endpoint_is_disabled_after_five_days(
+    webhook_services: WebhookServices, failing: timedelta, *, enabled: bool
+) -> None:
+    """The last retry of a delivery disables an endpoint that has failed for five days, and no endpoint before."""
+    endpoint = await webhook_services.create_endpoint()
+    since = webhook_services.time.now + sum(RETRY_DELAYS, timedelta()) - failing
+    failing_endpoint = endpoint.model_copy(update={"failing_since": since})
+    await webhook_services.registry.change(lambda listed: add_or_replace_endpoint(listed, failing_endpoint))
+    await webhook_services.publish()
+    await fail_all_retries(webhook_services)
+    assert (await webhook_services.service.get(endpoint.id)).enabled is enabled
 
 
 async def test_a_first_failure_after_quiet_days_does_not_disable_the_endpoint(

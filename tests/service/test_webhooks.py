@@ -430,7 +430,9 @@ def test_events_about_amendments_and_downloads_are_sent(
     day = {"start": "2025-01-01T00:00:00Z", "end": "2025-01-02T00:00:00Z"}
     job = editor.post("/oi-api/downloads/data-connections/press", json={"dateRange": day}).json()
     done = wait_for_event(receiver, "/work", "download.completed").verify(made["secret"])["data"]
-    assert done == {"downloadId": job["downloadId"], "status": "completed", "rows": 0, "bytes": done["bytes"]}
+    ended = editor.get(job["statusUrl"]).json()
+    rows, size = ended["progress"]["rows"], sum(file["bytes"] for file in ended["files"])
+    assert done == {"downloadId": job["downloadId"], "status": "completed", "rows": rows, "bytes": size}
 
 
 def test_a_firing_alert_causes_signed_messages(
@@ -454,6 +456,7 @@ def test_a_firing_alert_causes_signed_messages(
     assert editor.put(path, json=rule).status_code == 201
     firing = wait_for_event(receiver, "/alerts", "alert.firing").verify(made["secret"])["data"]
     [alert] = [one for one in editor.get("/oi-api/alerts").json()["alerts"] if one["rule"] == "press-silent"]
+    assert firing["value"] > 0
     assert firing == {
         "alertId": alert["id"],
         "rule": "press-silent",

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from shared.downloads.models import DownloadFormat, Job, JobStatus
+from shared.downloads.models import DownloadFormat, Job, JobStatus, Part, StoredFile
 from shared.errors import Kind, WorkspaceError
 from shared.provenance.ports import ChainKey, Target
 from shared.webhooks.events import WebhookEventType
@@ -116,8 +116,15 @@ def test_a_download_concerns_its_connections() -> None:
     """The event of a download is sent to endpoints that subscribe to one of its connections."""
     event = build_download_event(build_job(), START)
     assert (event.key, event.connections) == ("download.completed/j1", frozenset({"rig"}))
-    assert event.data == {"downloadId": "j1", "status": "completed", "rows": 0, "bytes": 0}
     assert build_download_event(build_job(connections=()), START).connections is None
+
+
+def test_the_event_of_a_download_has_the_sums_over_its_files() -> None:
+    """The event of a download contains the number of rows and of bytes in all files of the download."""
+    files = tuple(StoredFile(blob="b", rows=rows, size=size, sha256="0" * 64) for rows, size in ((2, 50), (4, 150)))
+    parts = tuple(Part(connection="rig", start=START, end=START, files=(file,)) for file in files)
+    event = build_download_event(build_job(parts=parts), START)
+    assert event.data == {"downloadId": "j1", "status": "completed", "rows": 6, "bytes": 200}
 
 
 @pytest.mark.parametrize(("scope", "shown"), [("line-1", "line-1"), ("", None)])

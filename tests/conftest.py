@@ -7,10 +7,12 @@ from collections.abc import Generator
 import pytest
 from hypothesis import settings
 
+from tests.random_examples import SOAK_EXAMPLES, TEST_EXAMPLES
+
 # The duration of an example depends on the load of the machine, so there is no deadline. A run of all tests takes few
 # examples of each rule, because every run takes others; make soak takes many.
-settings.register_profile("tests", deadline=None, max_examples=40)
-settings.register_profile("soak", deadline=None, max_examples=1000)
+settings.register_profile("tests", deadline=None, max_examples=TEST_EXAMPLES)
+settings.register_profile("soak", deadline=None, max_examples=SOAK_EXAMPLES)
 settings.load_profile("tests")
 
 

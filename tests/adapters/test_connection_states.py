@@ -17,6 +17,7 @@ from shared.backends.azure.cosmos_connection_states import CosmosConnectionState
 from shared.backends.embedded.connection_states import SqliteConnectionStates
 from shared.telemetry.ports import ArrivedMessages, ConnectionState, ConnectionStateStore
 from tests.adapters.cosmos import KINDS, open_accounts
+from tests.random_examples import scale_examples
 
 MOMENT = datetime(2026, 1, 5, 8, tzinfo=UTC)
 HOUR = timedelta(hours=1)
@@ -66,7 +67,9 @@ async def test_messages_of_all_hub_partitions_are_counted(states: ConnectionStat
     assert found.keys() == {"rig", "b"}
 
 
-@hypothesis_settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@hypothesis_settings(
+    max_examples=scale_examples(20), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @given(st.lists(st.tuples(st.integers(0, 30), st.integers(1, 10)), max_size=8), st.integers(0, 10**9))
 async def test_a_redelivered_message_counts_once(
     states: ConnectionStateStore, deliveries: list[tuple[int, int]], example: int

@@ -13,6 +13,7 @@ from emulators.durable.engine import DurableSettings
 from emulators.durable.management import InstanceFilter
 from tests.emulators.durable import programs
 from tests.emulators.durable.engine_harness import EngineHarness
+from tests.random_examples import scale_examples
 
 pytestmark = pytest.mark.filterwarnings("ignore:azure.functions df_loads was called")  # a hint of the SDK, once
 
@@ -76,7 +77,7 @@ async def run_to_end(harness: EngineHarness, crashes: Crashes) -> dict[str, Any]
     return await harness.read_status()
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=scale_examples(40), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     steps=programs.programs,
     rounds=st.integers(1, 2),

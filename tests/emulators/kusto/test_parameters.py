@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from emulators.kusto.errors import QueryError
 from emulators.kusto.parameters import parse_parameter_value
 from tests.emulators.kusto.endpoints import Endpoint
+from tests.random_examples import scale_examples
 
 
 def build_utc_instant(*parts: int) -> datetime:
@@ -137,7 +138,7 @@ def test_any_parameter_text_is_converted_or_rejected(text: str, kind: str) -> No
         parse_parameter_value(text, kind, "p")
 
 
-@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(max_examples=scale_examples(40), suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(TEXTS)
 def test_string_parameters_are_never_read_as_kql(endpoint: Endpoint, text: str) -> None:
     """A string parameter is never read as KQL or SQL."""

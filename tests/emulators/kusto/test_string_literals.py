@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from emulators.kusto.string_literals import UnreadableLiteralError, parse_string_literal
 from tests.emulators.kusto.endpoints import Endpoint
+from tests.random_examples import scale_examples
 
 ANY = st.characters(exclude_categories=["Cs"])
 SHORT = {"\a": "a", "\b": "b", "\f": "f", "\n": "n", "\r": "r", "\t": "t", "\v": "v", "\\": "\\", "'": "'", '"': '"'}
@@ -62,7 +63,7 @@ def test_string_literals_are_decoded_to_their_text(literal: tuple[str, str]) -> 
     assert parse_string_literal(written) == text
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(max_examples=scale_examples(60), suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(LITERALS, LITERALS)
 def test_literals_in_queries_are_decoded(endpoint: Endpoint, first: tuple[str, str], second: tuple[str, str]) -> None:
     """Single literals, adjacent literals and literals in dynamic values are decoded in queries."""

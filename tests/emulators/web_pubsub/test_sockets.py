@@ -18,6 +18,7 @@ from emulators.web_pubsub.sockets import MAX_MESSAGE_BYTES
 from local.http_server.server import Server
 from tests.emulators.web_pubsub.echo import echo_messages
 from tests.emulators.web_pubsub.serving import run_server
+from tests.random_examples import scale_examples
 
 CONTINUATION, TEXT, BINARY, CLOSE, PING, PONG = 0, 1, 2, 8, 9, 10
 _MASK = b"\x37\xfa\x21\x3d"
@@ -132,7 +133,7 @@ async def test_a_frame_that_arrives_byte_by_byte_is_read(port: int) -> None:
 
 
 @given(st.text(max_size=300), st.lists(st.integers(0, 400), max_size=6), st.booleans())
-@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=scale_examples(15), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_websocket_fragments_become_one_message(text: str, split_positions: Sequence[int], has_pings: bool) -> None:  # noqa: FBT001
     """A text in fragments, with pings between them, arrives as one text (section 5.4)."""
     data = text.encode()

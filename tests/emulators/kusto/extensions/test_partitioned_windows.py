@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from emulators.kusto.extensions.known_types import bind_known_types
 from emulators.kusto.extensions.partitioned_windows import PartitionedWindows, merge_sorts_with_extends
 from tests.emulators.kusto.endpoints import Endpoint
+from tests.random_examples import scale_examples
 
 CUMSUM = "sort by k asc, n asc | extend c = row_cumsum(v, k != prev(k))"
 RANKS = "sort by k desc, v asc | extend c = row_rank_dense(v, k != prev(k)), m = row_rank_min(v, prev(k) != k)"
@@ -64,7 +65,7 @@ def test_window_functions_with_other_restarts_use_the_sorted_rows(query: str) ->
     assert not _uses_partitions(query)
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=scale_examples(40), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     st.lists(
         st.tuples(

@@ -8,6 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.emulators.kusto.endpoints import Endpoint
+from tests.random_examples import scale_examples
 
 SERIALIZING = (
     "range x from 1 to 3 step 1",
@@ -147,7 +148,7 @@ def _compute_sessions(
     return starts
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=scale_examples(60), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     st.lists(st.tuples(st.one_of(st.none(), st.integers(0, 60)), st.booleans()), min_size=1, max_size=14),
     st.integers(1, 30),

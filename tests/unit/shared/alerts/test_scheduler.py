@@ -12,6 +12,7 @@ from shared.alerts.models import RuleStatus
 from shared.alerts.scheduler import RETRY_SECONDS
 from shared.catalog.snapshot import Catalog
 from shared.errors import Kind, WorkspaceError
+from tests.random_examples import scale_examples
 from tests.unit.shared.alerts.environment import COLD, FIRING, HOT, RESOLVED, AlertWorkspace
 from tests.unit.shared.alerts.fakes import (
     AT,
@@ -219,7 +220,7 @@ STEPS = st.lists(
 )
 
 
-@settings(max_examples=60)
+@settings(max_examples=scale_examples(60))
 @given(STEPS)
 def test_no_store_failure_loses_or_repeats_a_transition(steps: list[tuple[str, int, bool]]) -> None:
     """If stores fail at any point, each stored transition is published once and in order."""

@@ -32,6 +32,7 @@ from shared.backends.embedded.key_files import FileSigningKey
 from shared.backends.embedded.sqlite import SqliteDatabase
 from shared.errors import Kind, WorkspaceError
 from shared.timestamps import now
+from tests.random_examples import scale_examples
 from tests.unit.shared.auth.conftest import EDITOR, Workspace, catch_error
 from tests.unit.shared.auth.targets import AUDIENCE, TENANT, OneKey, build_entra_target
 from tests.virtual_time import VirtualTime
@@ -246,7 +247,7 @@ async def test_malformed_credential_is_rejected(auth_workspace: Workspace, autho
 
 
 @given(st.text(max_size=60))
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60, deadline=None)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=scale_examples(60), deadline=None)
 async def test_any_text_is_rejected_as_unauthenticated(auth_workspace: Workspace, text: str) -> None:
     """Any text that is not a valid credential is rejected with the same error."""
     await get_authentication_error(auth_workspace, f"Bearer {text}")

@@ -22,6 +22,7 @@ from shared.catalog.service import AuditContext, CatalogService, build_commit, b
 from shared.errors import Kind, WorkspaceError
 from shared.provenance.ports import Target
 from shared.runtime import Runtime
+from tests.random_examples import scale_examples
 from tests.unit.shared.catalog.documents import PLANT, draw_valid_document
 from tests.unit.shared.catalog.stores import get_workspace_id, open_catalog_stores
 from tests.virtual_time import START, VirtualTime
@@ -118,7 +119,7 @@ def create_api_query(_: StoredCatalog) -> Sequence[ItemChange]:
     return [ItemChange("warmQuery", "mine", None, EXTRA)]
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=scale_examples(25), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(draw_valid_document(), draw_valid_document())
 def test_applying_any_document_makes_its_plan_empty(first: WorkspaceDocument, second: WorkspaceDocument) -> None:
     """After a document is applied over any other document, its plan is empty; each change has one audit event."""

@@ -11,6 +11,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from shared.cold_data.archive import Archive, Compaction
 from shared.telemetry.models import HubEvent
+from tests.random_examples import scale_examples
 from tests.unit.shared.cold_data.archived import NOON, build_event, open_folder_store, read_contents, read_rows
 from tests.unit.shared.cold_data.test_archive import QUIET, build_crashing_store, compute_later_time
 
@@ -89,4 +90,4 @@ class ArchiveMachine(RuleBasedStateMachine):
 
 
 TestArchive = ArchiveMachine.TestCase
-TestArchive.settings = settings(max_examples=12, stateful_step_count=15, deadline=None)
+TestArchive.settings = settings(max_examples=scale_examples(12), stateful_step_count=15, deadline=None)

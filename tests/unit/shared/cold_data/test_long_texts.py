@@ -19,6 +19,7 @@ from shared.cold_data.inventory import list_hours
 from shared.cold_data.reading import ColdReader
 from shared.telemetry.models import HubEvent
 from shared.timestamps import now
+from tests.random_examples import scale_examples
 from tests.unit.shared.cold_data.archived import (
     NOON,
     build_event,
@@ -122,7 +123,7 @@ async def test_blob_without_the_longest_row_is_read_and_merged(tmp_path: Path) -
     assert await read_lengths(store) == expected
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=scale_examples(15), deadline=None)
 @given(
     st.lists(st.tuples(st.sampled_from("abcd"), st.integers(0, 90), st.text(max_size=5)), min_size=1, max_size=20),
     st.lists(st.integers(1, 20), min_size=1, max_size=3),

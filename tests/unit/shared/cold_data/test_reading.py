@@ -15,6 +15,7 @@ from shared.cold_data.archive import Archive
 from shared.cold_data.inventory import CONCURRENT_DOWNLOADS
 from shared.cold_data.reading import ColdReader
 from shared.telemetry.models import HubEvent
+from tests.random_examples import scale_examples
 from tests.unit.shared.cold_data.archived import (
     NOON,
     build_event,
@@ -165,7 +166,7 @@ def find_expected_rows(events: Sequence[HubEvent], given_ids: Sequence[str]) -> 
     return found
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=scale_examples(25), deadline=None)
 @given(
     st.lists(st.tuples(st.sampled_from("abcd"), st.integers(0, 6)), min_size=1, max_size=25),
     st.lists(st.integers(1, 25), min_size=1, max_size=3),

@@ -22,6 +22,7 @@ from shared.downloads.output_files import WrittenFile
 from shared.errors import WorkspaceError
 from shared.telemetry.json_text import parse_lossless_json, serialise_lossless_json
 from shared.timestamps import format_rfc3339
+from tests.random_examples import scale_examples
 
 BEGIN = datetime(2026, 1, 1, 12, 30, 0, 250, tzinfo=UTC)
 KEYS = st.sampled_from(
@@ -108,7 +109,7 @@ def output_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("files")
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=scale_examples(60), deadline=None)
 @given(payloads=st.lists(PAYLOADS, max_size=7))
 def test_csv_rows_have_every_payload_leaf_in_its_column(output_folder: Path, payloads: list[dict[str, Any]]) -> None:
     """For any keys and values, a CSV row has exactly the leaves of its payload, under their names."""
@@ -168,7 +169,7 @@ def is_same_value(cell: str, expected: str) -> bool:
         return False
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=scale_examples(100), deadline=None)
 @given(payloads=st.lists(PAYLOADS, max_size=7))
 def test_json_lines_and_parquet_contain_the_payload(output_folder: Path, payloads: list[dict[str, Any]]) -> None:
     """NDJSON and Parquet files contain the archived payload unchanged."""
@@ -298,7 +299,7 @@ def test_too_many_columns_are_rejected(tmp_path: Path, monkeypatch: pytest.Monke
     assert refusal.value.code == "DOWNLOAD_TOO_WIDE"
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=scale_examples(60), deadline=None)
 @given(payloads=st.lists(PAYLOADS, max_size=7))
 @example(payloads=[{"a": [-9223372036854775809, 5.960464477539063e-08]}])
 def test_both_flattening_methods_find_the_same_leaves(payloads: list[dict[str, Any]]) -> None:

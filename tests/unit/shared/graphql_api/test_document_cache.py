@@ -15,6 +15,7 @@ from hypothesis_graphql import queries
 from bench.graphql_list import CALLER, CountingStores, build_catalog, build_service
 from shared.graphql_api import document_cache
 from shared.graphql_api.document_cache import DocumentCache, PreparedDocument, remove_repeated_selections
+from tests.random_examples import scale_examples
 
 SCHEMA: GraphQLSchema = build_service(CountingStores(build_catalog(1, 1))).schema
 OVERLAPPING = "{" + " ".join(f"...F{n}" for n in range(400)) + "}"
@@ -31,7 +32,7 @@ class _Doubling(Visitor):
         return replace(node, selections=(*node.selections, *node.selections))
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=scale_examples(30), deadline=None)
 @given(queries(SCHEMA))
 def test_repeated_selections_are_merged(text: str) -> None:
     """If each selection of a document is repeated, merging restores the original document."""

@@ -16,6 +16,7 @@ from shared.provenance.hash_rule import compute_genesis_hash
 from shared.provenance.ports import ChainKey, Target
 from shared.provenance.records import build_event_draft, parse_record
 from shared.runtime import Runtime
+from tests.random_examples import scale_examples
 from tests.unit.shared.provenance.faulty_store import AppendOutcome, FaultyStore
 from tests.unit.shared.provenance.record_rules import find_first_fault
 
@@ -259,7 +260,7 @@ FATES = st.lists(st.sampled_from(list(AppendOutcome)), max_size=12)
 CALLER = st.tuples(st.integers(0, 3), st.booleans(), st.integers(0, 6), st.integers(0, 900))
 
 
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=scale_examples(150))
 @given(
     outcomes=FATES, callers=st.lists(CALLER, min_size=1, max_size=16), others=st.lists(st.integers(0, 20), max_size=3)
 )

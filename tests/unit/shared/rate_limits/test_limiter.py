@@ -19,6 +19,7 @@ from shared.rate_limits.limiter import RateLimiter
 from shared.rate_limits.models import FREE, WINDOW_SECONDS, Budget
 from shared.rate_limits.ports import Lease, LeaseRequest
 from shared.runtime import Runtime
+from tests.random_examples import scale_examples
 from tests.virtual_time import VirtualTime
 
 
@@ -131,7 +132,7 @@ STEPS = st.lists(st.tuples(st.integers(0, 2), st.integers(1, 30), st.floats(0, 2
 
 
 @given(steps=STEPS, requests=st.integers(min_value=1, max_value=120))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=scale_examples(40), deadline=None)
 async def test_any_60_seconds_have_at_most_the_budget_of_requests(
     tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[int, int, float]], requests: int
 ) -> None:

@@ -20,6 +20,7 @@ from shared.rate_limits.limiter import RateLimiter
 from shared.rate_limits.models import Budget
 from shared.rate_limits.ports import Lease, LeaseRequest
 from shared.runtime import SYSTEM_RUNTIME
+from tests.random_examples import scale_examples
 from tests.unit.shared.backends.azure.cosmos_stores import DATABASE, create_database
 from tests.virtual_time import VirtualTime
 
@@ -50,7 +51,7 @@ async def is_request_admitted(limiter: RateLimiter, budget: Budget) -> bool:
 
 
 @given(steps=STEPS, requests=st.integers(min_value=1, max_value=120))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=scale_examples(60), deadline=None)
 async def test_any_60_seconds_have_at_most_the_budget_of_requests(
     steps: list[tuple[int, int, float]], requests: int
 ) -> None:

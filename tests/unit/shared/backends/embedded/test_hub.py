@@ -17,6 +17,7 @@ from shared.backends.embedded.hub_file import PARTITIONS, compute_partition_id
 from shared.errors import Kind, WorkspaceError
 from shared.telemetry.models import HubEvent, HubMessage
 from shared.timestamps import now
+from tests.random_examples import scale_examples
 
 HUB = "telemetry"
 SENDER = """
@@ -167,7 +168,7 @@ async def test_a_read_is_limited_in_bytes(
 
 
 @given(sent=st.lists(st.lists(st.tuples(st.text(max_size=3), st.binary(max_size=9)), max_size=5), max_size=5))
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=scale_examples(15), deadline=None)
 def test_successive_reads_return_every_event_once(
     tmp_path_factory: pytest.TempPathFactory, sent: list[list[tuple[str, bytes]]]
 ) -> None:

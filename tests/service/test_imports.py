@@ -21,6 +21,7 @@ from tests.service.local_service import (
     query_rows,
     wait_until,
 )
+from tests.service.stream_client import build_stream_url, connect_stream, receive_impulses, request_token
 
 IMPORTS = "/oi-api/imports"
 START = datetime(2026, 1, 5, 10, tzinfo=UTC)
@@ -97,8 +98,27 @@ def test_rows_that_are_imported_again_are_not_stored_again(editor: httpx.Client)
     body = {"format": "jsonl", "dateRange": {"start": "2026-01-05T00:00:00Z", "end": "2026-01-06T00:00:00Z"}}
     reply = editor.post("/oi-api/downloads/data-connections/lathe", json=body, headers={"Prefer": "wait=30"})
     assert reply.json()["files"][0]["rows"] == 60
-    statistics = editor.get("/oi-api/connections/lathe").json()
-    assert "2026-01-05T10:00" not in str(statistics)
+
+
+async def test_an_import_changes_no_live_stream_and_no_connection(plant: Service, editor: httpx.Client) -> None:
+    """An import changes neither status nor statistics of its connection; only a replay sends its rows to live streams.
+
+    Absence rules read the statistics.
+    """
+    path, bearer = "/oi-api/connections/lathe", request_token(plant, "viewer@t")
+    before, first = editor.get(path).json(), START + timedelta(days=2)
+    async with connect_stream(build_stream_url(plant, connection="lathe"), bearer) as client:
+        imported = run_import(editor, build_csv(3, first, device="d-live"))
+        assert read_status_and_row_counts(imported) == ("completed", 3, 0, 0)
+        assert editor.get(path).json() == before
+        # Imported rows that reach the hub would precede this message in the stream and count with it.
+        assert editor.post("/oi-api/telemetry/lathe", json={"messageId": "later"}).status_code == 202
+        [impulse] = await receive_impulses(client, 1)
+    received = before["stats"]["messagesReceived"]
+    stats = wait_until(lambda: editor.get(path).json()["stats"], lambda found: found["messagesReceived"] > received)
+    assert (impulse["ID"], stats["messagesReceived"]) == ("later", received + 1)
+    async with connect_stream(build_stream_url(plant, connection="lathe", since=first.isoformat()), bearer) as client:
+        assert [each["Subject"] for each in await receive_impulses(client, 3)] == ["d-live"] * 3
 
 
 def test_rejected_rows_are_listed_with_reasons(editor: httpx.Client) -> None:

@@ -14,6 +14,7 @@ from graphql import (
     GraphQLError,
     GraphQLSchema,
     OperationType,
+    ValueNode,
     execute,
     execute_sync,
     get_operation_ast,
@@ -222,9 +223,7 @@ def format_error(error: GraphQLError) -> dict[str, Any]:
         error_object["locations"] = [{"line": place.line, "column": place.column} for place in error.locations]
     if isinstance(cause, WorkspaceError):
         return {**error_object, "message": cause.detail, "extensions": to_graphql_extensions(cause)}
-    if cause is None and error.path is None:
-        return {**error_object, "extensions": {"code": VALIDATION_ERROR}}
-    if cause is None and isinstance(error.extensions, dict) and error.extensions.get("code") == VALIDATION_ERROR:
+    if cause is None and (error.path is None or _is_invalid_input(error)):
         return {**error_object, "extensions": {"code": VALIDATION_ERROR}}
     _LOG.error("unexpected error in a resolver", exc_info=cause or error)
     return {
@@ -232,3 +231,13 @@ def format_error(error: GraphQLError) -> dict[str, Any]:
         "message": "Internal error; the service log contains the reason.",
         "extensions": {"code": INTERNAL_ERROR},
     }
+
+
+def _is_invalid_input(error: GraphQLError) -> bool:
+    """Return whether an error of a field is about a value that the caller sent, such as null for a required argument.
+
+    The library finds the null of a variable only when it executes the field (GraphQL specification, section 5.8.5).
+    """
+    if isinstance(error.extensions, dict) and error.extensions.get("code") == VALIDATION_ERROR:
+        return True
+    return any(isinstance(node, ValueNode) for node in error.nodes or ())

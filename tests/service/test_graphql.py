@@ -162,6 +162,8 @@ GIVEN = 'mutation($p: JSON) { executeQuery(name: "none", parameters: $p) { rows 
         (200, {"query": SIZED, "variables": {"n": True}}),
         (200, {"query": "query($n: String!) { query(name: $n) { name } }", "variables": {"n": None}}),
         (200, {"query": "query($n: String!) { query(name: $n) { name } }"}),
+        (200, {"query": 'query($n: String = "x") { query(name: $n) { name } }', "variables": {"n": None}}),
+        (200, {"query": "query($b: Boolean = true) { workspace { id @skip(if: $b) } }", "variables": {"b": None}}),
         (200, {"query": "query A { workspace { id } } query B { workspace { id } }"}),
         (200, {"query": "query A { workspace { id } } query A { workspace { name } }"}),
         (200, {"query": "query A { workspace { id } }", "operationName": "B"}),

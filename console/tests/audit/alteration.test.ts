@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { findAltered, listAlterations } from "@/pages/audit/alteration.ts";
+import { findAltered, findGaps, listAlterations } from "@/pages/audit/alteration.ts";
 import { type RecordView, toRecordView } from "@/pages/audit/recordView.ts";
 import { computeHash, type JsonObject } from "@/proof/record.ts";
 import { proofs } from "../proof/vectors.ts";
@@ -11,7 +11,7 @@ function rows(at?: number, changes: JsonObject = {}): RecordView[] {
     .reverse();
 }
 
-const SOUND = { hasNext: true, digestHolds: true, linkHolds: true, nextLinkHolds: true } as const;
+const SOUND = { sequence: 10, digestHolds: true, linkHolds: true, next: "holds" } as const;
 
 describe("records of a list", () => {
   it("are not marked while they are sound", async () => {
@@ -32,20 +32,37 @@ describe("records of a list", () => {
   });
 });
 
+describe("records of a list without filters", () => {
+  const without = (...removed: number[]) => rows().filter(({ sequence }) => !removed.includes(sequence));
+
+  it("are marked on both sides of a removed record", () => {
+    expect(findGaps(rows(), true)).toEqual([]);
+    expect(findGaps(without(7, 8), true)).toEqual([9, 6]);
+  });
+
+  it("are marked before a removed start of the chain, as soon as the list reaches it", () => {
+    expect(findGaps(without(1), false)).toEqual([]);
+    expect(findGaps(without(1), true)).toContain(2);
+  });
+});
+
 describe("a record", () => {
   it("that is sound has no sign of an alteration", () => {
     const record = rows()[3] as RecordView;
     expect(listAlterations({ record, ...SOUND })).toEqual([]);
-    expect(listAlterations({ record, ...SOUND, digestHolds: null, nextLinkHolds: null })).toEqual([]);
+    expect(listAlterations({ record, ...SOUND, digestHolds: null, next: "none" })).toEqual([]);
   });
 
   it("that was altered names each sign", () => {
     const record = rows()[3] as RecordView;
-    const signs = listAlterations({ record, ...SOUND, digestHolds: false, linkHolds: false, nextLinkHolds: false });
+    const signs = listAlterations({ record, ...SOUND, digestHolds: false, linkHolds: false, next: "broken" });
     expect(signs).toHaveLength(3);
     expect(signs[0]).toBe("The content does not match its hash: altered or damaged.");
     expect(signs[1]).toContain("does not link to record 000000000009");
     expect(signs[2]).toContain("Record 000000000011 does not link to it");
+    expect(listAlterations({ record, ...SOUND, next: "missing" })).toEqual([
+      "Record 000000000011 is missing, but later records exist: it was removed.",
+    ]);
     expect(listAlterations({ record: { ...record, damaged: true }, ...SOUND })[0]).toContain("damaged in the store");
   });
 });

@@ -16,7 +16,7 @@ import { AmendLink } from "./AmendLink.tsx";
 import css from "./Audit.module.css";
 import { ALTERED, listAlterations } from "./alteration.ts";
 import { BrokenAdvice } from "./BrokenAdvice.tsx";
-import { type CheckedRecord, loadRecord } from "./checkedRecord.ts";
+import { type AbsentRecord, type CheckedRecord, loadRecord } from "./checkedRecord.ts";
 import { Facts } from "./Facts.tsx";
 import { ProveDialog } from "./ProveDialog.tsx";
 import type { QueryRecords } from "./paging.ts";
@@ -35,8 +35,7 @@ interface Props {
 export function RecordPanel({ chain, sequence, ask, onGo, onClose }: Props) {
   const workspace = useIdentity().workspace ?? "";
   const found = useResource((signal) => loadRecord(ask, chain, workspace, sequence, signal), [ask, sequence]);
-  const current =
-    found.data?.record.sequence === sequence || found.data === null ? found : { ...found, data: undefined };
+  const current = found.data?.sequence === sequence ? found : { ...found, data: undefined };
   return (
     <section class={css.panel} aria-label={`Record ${formatRecordId(sequence)}`}>
       <header class={css.panelHead}>
@@ -48,7 +47,7 @@ export function RecordPanel({ chain, sequence, ask, onGo, onClose }: Props) {
             kind="quiet"
             icon="up"
             label="Newer record"
-            disabled={!current.data?.hasNext}
+            disabled={!current.data || !hasNewer(current.data)}
             onClick={() => onGo(sequence + 1)}
           />
           <Button
@@ -63,14 +62,32 @@ export function RecordPanel({ chain, sequence, ask, onGo, onClose }: Props) {
       </header>
       <Loaded resource={current} rows={8}>
         {(data) =>
-          data === null ? (
-            <Empty title="Record not found">The chain has no record with this number.</Empty>
+          data.record === null ? (
+            <NoRecord found={data} />
           ) : (
             <Content chain={chain} found={data} onGo={onGo} ask={ask} />
           )
         }
       </Loaded>
     </section>
+  );
+}
+
+function hasNewer(found: CheckedRecord | AbsentRecord): boolean {
+  return found.record === null ? found.isRemoved : found.next !== "none";
+}
+
+function NoRecord({ found: { isRemoved } }: { found: AbsentRecord }) {
+  if (!isRemoved) {
+    return <Empty title="Record not found">The chain has no record with this number.</Empty>;
+  }
+  return (
+    <div class={css.panelBody}>
+      <Notice kind="alarm" title="This record was removed.">
+        The chain has later records, but none with this number.
+        <NextSteps />
+      </Notice>
+    </div>
   );
 }
 
@@ -143,11 +160,17 @@ function AlterationNotice({ found }: { found: CheckedRecord }) {
       {signs.map((sign) => (
         <span key={sign}>{sign}</span>
       ))}
-      <details>
-        <summary>What to do now</summary>
-        <BrokenAdvice titled={false} />
-      </details>
+      <NextSteps />
     </Notice>
+  );
+}
+
+function NextSteps() {
+  return (
+    <details>
+      <summary>What to do now</summary>
+      <BrokenAdvice titled={false} />
+    </details>
   );
 }
 
@@ -199,18 +222,26 @@ function Links({ found, onGo }: { found: CheckedRecord; onGo: (to: number) => vo
       </dd>
       <dt>Next record</dt>
       <dd>
-        {found.nextLinkHolds === null ? (
-          <Badge>this is the newest</Badge>
-        ) : (
-          <>
-            <Check holds={found.nextLinkHolds} yes="links to this one" no="does not link to this one" />
-            <button type="button" class={css.link} onClick={() => onGo(record.sequence + 1)}>
-              Open {formatRecordId(record.sequence + 1)}
-            </button>
-          </>
-        )}
+        <NextRecord found={found} onGo={onGo} />
       </dd>
     </dl>
+  );
+}
+
+function NextRecord({ found: { sequence, next }, onGo }: { found: CheckedRecord; onGo: (to: number) => void }) {
+  if (next === "none") {
+    return <Badge>this is the newest</Badge>;
+  }
+  if (next === "missing") {
+    return <Status tone="bad">{formatRecordId(sequence + 1)} is missing</Status>;
+  }
+  return (
+    <>
+      <Check holds={next === "holds"} yes="links to this one" no="does not link to this one" />
+      <button type="button" class={css.link} onClick={() => onGo(sequence + 1)}>
+        Open {formatRecordId(sequence + 1)}
+      </button>
+    </>
   );
 }
 

@@ -42,8 +42,6 @@ function Action({ row, isAltered }: { row: RecordView; isAltered: boolean }) {
   );
 }
 
-const NO_ROWS: readonly RecordView[] = [];
-
 interface Props {
   place: Place;
   listed: ListingState;
@@ -55,7 +53,7 @@ interface Props {
 /** The records of a view, newest first. Scrolling loads older records; a bar offers newer ones. */
 export function RecordTable({ place, listed, onOpen, onNewest }: Props) {
   const { listing, error, loading, more } = listed;
-  const altered = useAltered(listing?.rows ?? NO_ROWS);
+  const altered = useAltered(listing, countFilters(place.filters) > 0);
   const columns = useMemo(() => buildColumns(altered), [altered]);
   if (!listing) {
     return error === undefined ? (

@@ -6,9 +6,9 @@ import { type RecordView, toRecordView } from "./recordView.ts";
 
 export const ALTERED = "Altered after it was recorded. Do not rely on these values.";
 
-/** Returns the signs that a record, or its neighbour, was altered; empty for a sound record. */
+/** Returns the signs that a record, or its neighbour, was altered or removed; empty for a sound record. */
 export function listAlterations(found: CheckedRecord): string[] {
-  const { record, digestHolds, linkHolds, nextLinkHolds } = found;
+  const { record, digestHolds, linkHolds, next } = found;
   if (record.damaged) {
     return ["This record is damaged in the store: its content is not a valid record."];
   }
@@ -20,9 +20,10 @@ export function listAlterations(found: CheckedRecord): string[] {
     ...(linkHolds === false && record.sequence > 1
       ? [`It does not link to record ${before}: one of the two was altered, or a record between them was removed.`]
       : []),
-    ...(nextLinkHolds === false
+    ...(next === "broken"
       ? [`Record ${after} does not link to it: one of the two was altered, or a record between them was removed.`]
       : []),
+    ...(next === "missing" ? [`Record ${after} is missing, but later records exist: it was removed.`] : []),
   ];
 }
 
@@ -40,6 +41,20 @@ export async function findAltered(rows: readonly RecordView[]): Promise<Readonly
     }
   }
   return found;
+}
+
+/**
+ * Returns the sequences of listed records next to a missing record.
+ * @param rows records of a list without filters, newest first
+ * @param reachesStart whether the list must contain the first record of the chain
+ */
+export function findGaps(rows: readonly RecordView[], reachesStart: boolean): number[] {
+  const listed = rows.map(({ sequence }) => sequence);
+  const expected = reachesStart ? [...listed, 0] : listed;
+  return expected.flatMap((sequence, index) => {
+    const older = expected[index + 1];
+    return older !== undefined && sequence - older > 1 ? [sequence, older] : [];
+  });
 }
 
 /** Tells whether the content of a stored record no longer matches its hash. */

@@ -3,41 +3,70 @@
 import { hasWebCrypto } from "@/proof/bytes.ts";
 import type { ChainName } from "@/proof/chains.ts";
 import { computeGenesisHash, computeHash } from "@/proof/record.ts";
-import type { QueryRecords } from "./paging.ts";
+import { fetchRecord, type QueryRecords } from "./paging.ts";
 import { type RecordView, toRecordView } from "./recordView.ts";
+
+/** State of the link from the next record: `missing` if only later records exist, `none` for the newest record. */
+export type NextLink = "holds" | "broken" | "missing" | "none";
 
 /** A record with the browser's own checks. */
 export interface CheckedRecord {
+  readonly sequence: number;
   readonly record: RecordView;
-  readonly hasNext: boolean;
   /** Whether the content's digest equals its Hash; null if the browser cannot compute digests. */
   readonly digestHolds: boolean | null;
   /** Whether PreviousHash is the Hash of the previous record or the genesis hash; null as above. */
   readonly linkHolds: boolean | null;
-  /** Whether the next record links to it; null without a next record. */
-  readonly nextLinkHolds: boolean | null;
+  readonly next: NextLink;
 }
 
-/** Loads a record and checks it; returns null if the chain does not contain it. */
+/** A sequence for which the chain contains no record. */
+export interface AbsentRecord {
+  readonly sequence: number;
+  readonly record: null;
+  /** Whether the chain has later records, so that this one was removed. */
+  readonly isRemoved: boolean;
+}
+
+/** Loads the record of a sequence and checks it. */
 export async function loadRecord(
   ask: QueryRecords,
   chain: ChainName,
   workspace: string,
   sequence: number,
   signal: AbortSignal,
-): Promise<CheckedRecord | null> {
+): Promise<CheckedRecord | AbsentRecord> {
   const found = await ask({ fromSequence: Math.max(1, sequence - 1), toSequence: sequence + 1, limit: 3 }, signal);
   const around = found.records.map(toRecordView);
   const at = (place: number) => around.find((record) => record.sequence === place);
   const [before, record, after] = [at(sequence - 1), at(sequence), at(sequence + 1)];
-  if (!record) return null;
+  if (!record) {
+    return { sequence, record: null, isRemoved: await isMissing(ask, sequence, signal) };
+  }
   return {
+    sequence,
     record,
-    hasNext: after !== undefined,
     digestHolds: hasWebCrypto() ? (await computeDigest(record)) === record.hash : null,
     linkHolds: await isLinked(record, before, chain, workspace),
-    nextLinkHolds: after ? after.previousHash === record.hash : null,
+    next: await findNextLink(ask, record, after, signal),
   };
+}
+
+/** Returns whether the chain has no record of a sequence, although it has later ones. */
+async function isMissing(ask: QueryRecords, sequence: number, signal: AbortSignal): Promise<boolean> {
+  const later = await ask({ fromSequence: sequence + 1, limit: 1 }, signal);
+  // The record is read again, because it and later ones may have been appended since it was read.
+  return later.records.length > 0 && (await fetchRecord(ask, sequence, signal))?.sequence !== sequence;
+}
+
+async function findNextLink(
+  ask: QueryRecords,
+  record: RecordView,
+  after: RecordView | undefined,
+  signal: AbortSignal,
+): Promise<NextLink> {
+  if (after) return after.previousHash === record.hash ? "holds" : "broken";
+  return (await isMissing(ask, record.sequence + 1, signal)) ? "missing" : "none";
 }
 
 async function isLinked(

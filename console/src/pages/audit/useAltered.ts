@@ -1,18 +1,31 @@
 import { useEffect, useState } from "preact/hooks";
-import { findAltered } from "./alteration.ts";
-import type { RecordView } from "./recordView.ts";
+import { findAltered, findGaps } from "./alteration.ts";
+import type { Listing } from "./paging.ts";
 
 const NONE: ReadonlySet<number> = new Set();
 
-/** Checks the listed records in the browser; returns the sequences of altered ones. */
-export function useAltered(rows: readonly RecordView[]): ReadonlySet<number> {
+/**
+ * Checks the listed records in the browser.
+ * @param listing undefined while it loads
+ * @param isFiltered whether the list contains only the records that match filters
+ * @returns sequences of records that were altered, or are next to a missing record
+ */
+export function useAltered(listing: Listing | undefined, isFiltered: boolean): ReadonlySet<number> {
   const [found, setFound] = useState(NONE);
   useEffect(() => {
     let isOver = false;
-    void findAltered(rows).then((altered) => isOver || setFound(altered.size === 0 ? NONE : altered));
+    void check(listing, isFiltered).then((altered) => isOver || setFound(altered.size === 0 ? NONE : altered));
     return () => {
       isOver = true;
     };
-  }, [rows]);
+  }, [listing, isFiltered]);
   return found;
+}
+
+async function check(listing: Listing | undefined, isFiltered: boolean): Promise<ReadonlySet<number>> {
+  if (!listing) {
+    return NONE;
+  }
+  const altered = await findAltered(listing.rows);
+  return isFiltered ? altered : new Set([...altered, ...findGaps(listing.rows, !listing.hasMore)]);
 }

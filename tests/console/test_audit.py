@@ -67,6 +67,9 @@ def test_scrolling_loads_older_records(console: Console, editor: httpx.Client) -
     page.get_by_role("button", name="Apply").click()
     expect(page.locator("td").first).to_have_text("000000000015")
     expect(page.get_by_text("15 records shown")).to_be_visible()
+    page.get_by_role("button", name="Clear").click()
+    expect(page.locator("td").first).to_have_text("000000000230")
+    expect(page.get_by_label("Up to record")).to_have_value("")
 
 
 def test_filters_of_the_audit_page_survive_a_reload(console: Console, editor: httpx.Client) -> None:

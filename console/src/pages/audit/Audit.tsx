@@ -86,7 +86,7 @@ function Chain({ place, shown, onClose }: { place: Place; shown: Open; onClose: 
   return (
     <>
       <BrokenChain chain={chain} newest={verified} />
-      <FilterBar key={JSON.stringify(filters)} place={place} />
+      <FilterBar key={JSON.stringify([filters, place.at])} place={place} />
       <div class={record === undefined ? css.alone : css.split}>
         <RecordTable place={place} listed={listed} onOpen={select} onNewest={toEnd} />
         {record !== undefined && (

@@ -1,5 +1,5 @@
 import { expect, test, vi } from "vitest";
-import { type AuditScope, fetchAllAuditScopes } from "../src/api/auditScopes.ts";
+import { type AuditScope, fetchAllAuditScopes, fetchBrokenChains } from "../src/api/auditScopes.ts";
 import type { Client } from "../src/api/client.ts";
 import { filterChains, nameBundle } from "../src/pages/scopes/bundleChoice.ts";
 
@@ -17,6 +17,13 @@ test("all pages of the list of chains are read", async () => {
   const api = { get } as unknown as Client;
   expect(await fetchAllAuditScopes(api, undefined, new AbortController().signal)).toEqual(SCOPES);
   expect(get.mock.calls.map(([, options]) => options.query.cursor)).toEqual([undefined, "next"]);
+});
+
+test("only the broken chains are requested for their banner", async () => {
+  const get = vi.fn().mockResolvedValue({ scopes: SCOPES, cursor: null });
+  const api = { get } as unknown as Client;
+  expect(await fetchBrokenChains(api, "DomainEvents", new AbortController().signal)).toEqual(SCOPES);
+  expect(get.mock.calls[0]?.[1]).toMatchObject({ query: { target: "DomainEvents", verdict: "broken" } });
 });
 
 test("chains are found by every word of their name", () => {

@@ -152,7 +152,10 @@ def test_damaged_record_shows_its_content_and_broken_links(console: Console, edi
 
 
 def test_an_altered_record_has_a_banner_and_a_mark_in_the_list(console: Console, editor: httpx.Client) -> None:
-    """An altered record is marked by a banner, in the list, and in the picture, whose links are intact."""
+    """An altered record is marked by a banner, in the list, and in the picture, whose links are intact.
+
+    A verification from its panel shows the banner of the chain.
+    """
     append_events(editor, "altered", 4)
     edit_record(console.service, "altered", 2, '"setpoint":5.5', '"setpoint":5.6')
     page = open_events(console.sign_in(), "altered")
@@ -172,6 +175,8 @@ def test_an_altered_record_has_a_banner_and_a_mark_in_the_list(console: Console,
     expect(verdict.get_by_role("listitem").filter(has_text="000000000001")).to_contain_text("sound")
     expect(verdict.get_by_role("region", name="What to do now")).to_be_visible()
     console.check_appearance("audit-altered-verdict")
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("alert").filter(has_text="found broken by the verification")).to_be_visible()
 
 
 def test_an_incomplete_export_shows_the_command_for_the_whole_chain(

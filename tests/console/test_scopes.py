@@ -66,11 +66,14 @@ def replace_replies_with_broken_chain(page: Page, scope: str) -> None:
     """Replace replies of the service so that the list shows a scope as broken."""
 
     def change_reply(route: Route) -> None:
-        reply = route.fetch()
+        address = route.request.url
+        reply = route.fetch(url=re.sub("verdict=broken&?", "", address))
         listed: dict[str, Any] = reply.json()
         for row in listed["scopes"]:
             if row["scopeKey"] == scope:
                 row |= {"lastVerdict": "broken", "lastVerifiedAt": "2026-01-05T08:00:00.000000Z"}
+        if "verdict=broken" in address:
+            listed["scopes"] = [row for row in listed["scopes"] if row["lastVerdict"] == "broken"]
         route.fulfill(response=reply, json=listed)
 
     page.route("**/oi-api/provenance/scopes*", change_reply)

@@ -38,21 +38,37 @@ export interface PageChoice {
 /** Maximum of `limit` in both lists. */
 export const MAX_PAGE = 1000;
 
+/** Restrictions on the list of chains. */
+interface ScopeFilters {
+  target?: Target | undefined;
+  /** Only chains that the last verification found broken. */
+  verdict?: "broken";
+}
+
 /** Returns chains by target and scope; needs Workspace.Provenance.Read. */
 export function fetchAuditScopes(
   api: Client,
-  choice: PageChoice & { target?: Target | undefined },
+  choice: PageChoice & ScopeFilters,
   signal: AbortSignal,
 ): Promise<AuditScopePage> {
   return api.get<AuditScopePage>("/oi-api/provenance/scopes", { query: { ...choice }, signal });
 }
 
 /** Returns all chains, or those of a container; needs Workspace.Provenance.Read. */
-export async function fetchAllAuditScopes(api: Client, target: Target | undefined, signal: AbortSignal) {
+export function fetchAllAuditScopes(api: Client, target: Target | undefined, signal: AbortSignal) {
+  return fetchAllPages(api, { target }, signal);
+}
+
+/** Returns the chains that the last verification found broken, of all containers or of one; rights as above. */
+export function fetchBrokenChains(api: Client, target: Target | undefined, signal: AbortSignal) {
+  return fetchAllPages(api, { target, verdict: "broken" }, signal);
+}
+
+async function fetchAllPages(api: Client, filters: ScopeFilters, signal: AbortSignal): Promise<AuditScope[]> {
   const scopes: AuditScope[] = [];
   let cursor: string | undefined;
   do {
-    const page = await fetchAuditScopes(api, { target, limit: MAX_PAGE, cursor }, signal);
+    const page = await fetchAuditScopes(api, { ...filters, limit: MAX_PAGE, cursor }, signal);
     scopes.push(...page.scopes);
     cursor = page.cursor ?? undefined;
   } while (cursor !== undefined);
@@ -62,10 +78,6 @@ export async function fetchAllAuditScopes(api: Client, target: Target | undefine
 /** Returns pending amendments of all scopes; needs Workspace.Amendment.Read. */
 export function fetchPendingAmendments(api: Client, choice: PageChoice, signal: AbortSignal): Promise<PendingPage> {
   return api.get<PendingPage>("/oi-api/provenance/pending", { query: { ...choice }, signal });
-}
-
-export function isBroken(scope: AuditScope): boolean {
-  return scope.lastVerdict === "broken";
 }
 
 export function toChainName({ target, scopeKey }: AuditScope): ChainName {

@@ -24,7 +24,12 @@ test("a removed record is an alarm in its place, and in the place of the record 
   const go = vi.fn();
   const chain = { target: "DomainEvents", scopeKey: proofs.scopeKey } as const;
   const open = (sequence: number) =>
-    act(() => render(<RecordPanel chain={chain} sequence={sequence} ask={ask} onGo={go} onClose={go} />, root));
+    act(() =>
+      render(
+        <RecordPanel chain={chain} sequence={sequence} ask={ask} onGo={go} onClose={go} onVerified={() => undefined} />,
+        root,
+      ),
+    );
   await open(6);
   await vi.waitFor(() => expect(root.querySelector("[role=alert]")?.textContent).toContain("000000000007 is missing"));
   expect(root.textContent).not.toContain("this is the newest");

@@ -96,6 +96,7 @@ function Chain({ place, shown, onClose }: { place: Place; shown: Open; onClose: 
             ask={listed.ask}
             onGo={select}
             onClose={() => select(undefined)}
+            onVerified={setVerified}
           />
         )}
       </div>

@@ -8,6 +8,7 @@ import { Loaded } from "@/components/Loaded.tsx";
 import { Notice } from "@/components/Notice.tsx";
 import { Time } from "@/components/Time.tsx";
 import { useResource } from "@/components/useResource.ts";
+import type { Verification } from "@/pages/scopes/BrokenChains.tsx";
 import { hasWebCrypto } from "@/proof/bytes.ts";
 import type { ChainName } from "@/proof/chains.ts";
 import { formatRecordId } from "@/proof/record.ts";
@@ -29,10 +30,12 @@ interface Props {
   ask: QueryRecords;
   onGo: (sequence: number) => void;
   onClose: () => void;
+  /** Called after each complete verification of the chain. */
+  onVerified: (found: Verification) => void;
 }
 
 /** One record: its content, its links in the chain, and its actions. */
-export function RecordPanel({ chain, sequence, ask, onGo, onClose }: Props) {
+export function RecordPanel({ chain, sequence, ask, onGo, onClose, onVerified }: Props) {
   const workspace = useIdentity().workspace ?? "";
   const found = useResource((signal) => loadRecord(ask, chain, workspace, sequence, signal), [ask, sequence]);
   const current = found.data?.sequence === sequence ? found : { ...found, data: undefined };
@@ -65,7 +68,7 @@ export function RecordPanel({ chain, sequence, ask, onGo, onClose }: Props) {
           data.record === null ? (
             <NoRecord found={data} />
           ) : (
-            <Content chain={chain} found={data} onGo={onGo} ask={ask} />
+            <Content chain={chain} found={data} onGo={onGo} ask={ask} onVerified={onVerified} />
           )
         }
       </Loaded>
@@ -91,17 +94,9 @@ function NoRecord({ found: { isRemoved } }: { found: AbsentRecord }) {
   );
 }
 
-function Content({
-  chain,
-  found,
-  ask,
-  onGo,
-}: {
-  chain: ChainName;
-  found: CheckedRecord;
-  ask: QueryRecords;
-  onGo: (to: number) => void;
-}) {
+type ContentProps = Pick<Props, "chain" | "ask" | "onGo" | "onVerified"> & { found: CheckedRecord };
+
+function Content({ chain, found, ask, onGo, onVerified }: ContentProps) {
   const { record } = found;
   const [open, setOpen] = useState<"prove" | "verify">();
   const canVerify = useHasRights("Workspace.Provenance.Verify");
@@ -144,7 +139,9 @@ function Content({
       <Facts record={record.record} />
       <Links found={found} onGo={onGo} />
       {open === "prove" && <ProveDialog chain={chain} record={record} onClose={close} />}
-      {open === "verify" && <VerifyDialog chain={chain} ask={ask} record={record.id} onClose={close} />}
+      {open === "verify" && (
+        <VerifyDialog chain={chain} ask={ask} record={record.id} onVerified={onVerified} onClose={close} />
+      )}
     </div>
   );
 }

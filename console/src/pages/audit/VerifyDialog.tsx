@@ -21,7 +21,7 @@ interface Props {
   /** RecordID of a record to check in particular. */
   record?: string;
   /** Called after each complete verification. */
-  onVerified?: (found: Verification) => void;
+  onVerified: (found: Verification) => void;
   onClose: () => void;
 }
 
@@ -37,7 +37,7 @@ export function VerifyDialog({ chain, ask, record, onVerified, onClose }: Props)
   const verdict = found.data?.verdict;
   useEffect(() => {
     if (verdict) {
-      onVerified?.({ broken: !verdict.ChainValid, at: new Date().toISOString() });
+      onVerified({ broken: !verdict.ChainValid, at: new Date().toISOString() });
     }
   }, [verdict]);
   return (

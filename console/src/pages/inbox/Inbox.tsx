@@ -1,5 +1,6 @@
 import type { PageProps } from "@/pageProps.ts";
 import { BrokenChains } from "@/pages/scopes/BrokenChains.tsx";
+import { useBrokenChains } from "@/pages/scopes/useBrokenChains.ts";
 import { useHasRights } from "@/session/hooks.ts";
 import { Page } from "@/shell/Page.tsx";
 import { Decisions } from "./Decisions.tsx";
@@ -11,13 +12,14 @@ export default function Inbox(_: PageProps) {
   const { readsQueries, readsAmendments } = useReader();
   const readsAlerts = useHasRights("Workspace.Alert.Read");
   const readsChains = useHasRights("Workspace.Provenance.Read");
+  const broken = useBrokenChains({ isEnabled: readsChains });
   return (
     <Page title="Inbox" description="What needs attention now: decisions, alerts, connections and audit chains.">
-      {readsChains && <BrokenChains />}
+      {readsChains && <BrokenChains broken={broken} />}
       {(readsQueries || readsAmendments) && <Decisions />}
       {readsAlerts && <FiringAlerts />}
       {readsQueries && <FailingConnections />}
-      {readsChains && <ChainState />}
+      {readsChains && <ChainState broken={broken} />}
     </Page>
   );
 }

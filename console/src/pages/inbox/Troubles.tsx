@@ -1,5 +1,5 @@
 import type { ComponentChildren } from "preact";
-import { type AuditScope, fetchAllAuditScopes, isBroken } from "@/api/auditScopes.ts";
+import { type AuditScope, fetchAllAuditScopes } from "@/api/auditScopes.ts";
 import { type ConnectionItem, fetchConnectionItems } from "@/api/connections.ts";
 import { api } from "@/api/index.ts";
 import { isWithoutAuditLog } from "@/api/problem.ts";
@@ -9,7 +9,7 @@ import type { Column } from "@/components/columns.ts";
 import { DataTable } from "@/components/DataTable.tsx";
 import { Loaded } from "@/components/Loaded.tsx";
 import { usePolling } from "@/components/usePolling.ts";
-import { useResource } from "@/components/useResource.ts";
+import type { Resource } from "@/components/useResource.ts";
 import { formatCount, formatQuantity } from "@/format.ts";
 import { AlertTable } from "@/pages/alerts/AlertTable.tsx";
 import { fetchActiveAlerts } from "@/pages/alerts/activeAlerts.ts";
@@ -18,6 +18,7 @@ import { buildHref, navigate } from "@/router/route.ts";
 import { Panel } from "@/shell/Page.tsx";
 
 const POLL_MS = 15_000;
+const COUNT_MS = 600_000;
 const HEIGHT = 320;
 
 const FAILING: readonly Column<ConnectionItem>[] = [
@@ -93,34 +94,49 @@ export function FailingConnections() {
   );
 }
 
-/** Whether the last verification found every chain intact; the banner of the page names broken ones. */
-export function ChainState() {
-  const resource = useResource((signal) => fetchAllAuditScopes(api, undefined, signal), []);
+type BrokenChains = Resource<readonly AuditScope[]>;
+
+/** The verdict on all chains, and the number of verified ones; the banner of the page names broken ones. */
+export function ChainState({ broken }: { broken: BrokenChains }) {
+  const resource = usePolling(
+    (signal) => fetchAllAuditScopes(api, undefined, signal),
+    () => COUNT_MS,
+    [],
+  );
   if (isWithoutAuditLog(resource.error)) {
     return null;
   }
   return (
     <Panel title="Audit chains">
       <Loaded resource={resource} rows={1}>
-        {(scopes) => <ChainSummary scopes={scopes} />}
+        {(scopes) => <ChainSummary scopes={scopes} broken={broken} />}
       </Loaded>
     </Panel>
   );
 }
 
-function ChainSummary({ scopes }: { scopes: readonly AuditScope[] }) {
-  const broken = scopes.filter(isBroken).length;
+function ChainSummary({ scopes, broken }: { scopes: readonly AuditScope[]; broken: BrokenChains }) {
   const verified = scopes.filter(({ lastVerdict }) => lastVerdict !== null).length;
   return (
     <p>
-      {broken > 0 && <Status tone="bad">{formatQuantity(broken, "broken chain")}</Status>}
-      {broken === 0 && verified > 0 && <Status tone="good">All verified chains are intact</Status>}
-      {broken === 0 && verified === 0 && <Status>Not verified yet</Status>}
+      <ChainVerdict broken={broken} isVerified={verified > 0} />
       {" · "}
       {formatCount(verified)} of {formatQuantity(scopes.length, "chain")} verified so far. The service verifies the
       chains that have new records. <a href={buildHref("scopes")}>All audit scopes</a>
     </p>
   );
+}
+
+function ChainVerdict({ broken, isVerified }: { broken: BrokenChains; isVerified: boolean }) {
+  const { data, error } = broken;
+  if (data && data.length > 0) {
+    return <Status tone="bad">{formatQuantity(data.length, "broken chain")}</Status>;
+  }
+  // An earlier reply does not prove that the chains are intact now.
+  if (!data || error !== undefined) {
+    return <Status>Verdict unknown</Status>;
+  }
+  return isVerified ? <Status tone="good">All verified chains are intact</Status> : <Status>Not verified yet</Status>;
 }
 
 function Sound({ children }: { children: ComponentChildren }) {

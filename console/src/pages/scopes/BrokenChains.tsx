@@ -1,17 +1,23 @@
-import { type AuditScope, fetchAllAuditScopes, isBroken, toChainName } from "@/api/auditScopes.ts";
-import { api } from "@/api/index.ts";
-import { Notice } from "@/components/Notice.tsx";
+import { useEffect } from "preact/hooks";
+import { type AuditScope, toChainName } from "@/api/auditScopes.ts";
+import { isWithoutAuditLog } from "@/api/problem.ts";
+import { ErrorNotice, Notice } from "@/components/Notice.tsx";
 import { Time } from "@/components/Time.tsx";
-import { useResource } from "@/components/useResource.ts";
+import type { Resource } from "@/components/useResource.ts";
 import { VisibleText } from "@/components/VisibleText.tsx";
 import { ALTERED } from "@/pages/audit/alteration.ts";
 import { buildAddress } from "@/pages/audit/place.ts";
 import { type ChainName, formatChain } from "@/proof/chains.ts";
+import { useBrokenChains } from "./useBrokenChains.ts";
 
 /** The banner of every chain of the workspace that the last verification found broken. */
-export function BrokenChains() {
-  const { data } = useResource((signal) => fetchAllAuditScopes(api, undefined, signal), []);
-  return <BrokenBanner chains={listBroken(data)} />;
+export function BrokenChains({ broken }: { broken: Resource<readonly AuditScope[]> }) {
+  return (
+    <>
+      <UnknownState broken={broken} />
+      <BrokenBanner chains={toBroken(broken.data)} />
+    </>
+  );
 }
 
 /** The outcome of a verification on this page. */
@@ -29,11 +35,31 @@ interface ChainProps {
 /** The banner of one chain, if its last verification found it broken. */
 export function BrokenChain({ chain, newest }: ChainProps) {
   const { target, scopeKey } = chain;
-  const { data } = useResource((signal) => fetchAllAuditScopes(api, target, signal), [target, scopeKey]);
-  if (newest) {
-    return <BrokenBanner chains={newest.broken ? [{ chain, at: newest.at }] : []} />;
+  const broken = useBrokenChains({ target });
+  useEffect(() => {
+    if (newest) {
+      broken.reload();
+    }
+  }, [newest]);
+  const listed = toBroken(broken.data).filter((one) => one.chain.scopeKey === scopeKey);
+  return (
+    <>
+      <UnknownState broken={broken} />
+      <BrokenBanner chains={newest?.broken ? [{ chain, at: newest.at }] : listed} />
+    </>
+  );
+}
+
+/** The error of a failed reading, so that a missing banner does not appear as an intact chain. */
+function UnknownState({ broken: { error, reload } }: { broken: Resource<unknown> }) {
+  if (error === undefined || isWithoutAuditLog(error)) {
+    return null;
   }
-  return <BrokenBanner chains={listBroken(data).filter((broken) => broken.chain.scopeKey === scopeKey)} />;
+  return (
+    <ErrorNotice error={error} onRetry={reload}>
+      The results of the last verifications could not be read, so broken chains are possibly not shown.
+    </ErrorNotice>
+  );
 }
 
 interface Broken {
@@ -41,8 +67,8 @@ interface Broken {
   at: string | null;
 }
 
-function listBroken(scopes: readonly AuditScope[] = []): Broken[] {
-  return scopes.filter(isBroken).map((scope) => ({ chain: toChainName(scope), at: scope.lastVerifiedAt }));
+function toBroken(scopes: readonly AuditScope[] = []): Broken[] {
+  return scopes.map((scope) => ({ chain: toChainName(scope), at: scope.lastVerifiedAt }));
 }
 
 function BrokenBanner({ chains }: { chains: readonly Broken[] }) {

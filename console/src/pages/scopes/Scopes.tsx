@@ -6,6 +6,7 @@ import { Page } from "@/shell/Page.tsx";
 import { BrokenChains } from "./BrokenChains.tsx";
 import { Bundles } from "./Bundles.tsx";
 import { ScopeList } from "./ScopeList.tsx";
+import { useBrokenChains } from "./useBrokenChains.ts";
 
 const SCOPES = { id: "scopes", title: "Scopes" } as const;
 const BUNDLES = { id: "bundles", title: "Bundles" } as const;
@@ -14,12 +15,13 @@ const BUNDLES = { id: "bundles", title: "Bundles" } as const;
 export default function Scopes({ route }: PageProps) {
   const exports = useHasRights("Workspace.Provenance.Export");
   const view = exports && route.rest[0] === BUNDLES.id ? BUNDLES.id : SCOPES.id;
+  const broken = useBrokenChains();
   return (
     <Page
       title="Audit scopes"
       description="Every chain of the audit log, with its size and the verdict of its last verification."
     >
-      <BrokenChains />
+      <BrokenChains broken={broken} />
       {exports ? (
         <Tabs
           label="Views"

@@ -2,9 +2,9 @@ import { useState } from "preact/hooks";
 
 /** The position in a list that the service returns in pages with cursors. */
 export interface Cursors {
-  /** Cursor of the visible page; undefined for the first one. */
+  /** Cursor of the requested page; undefined for the first one. */
   cursor: string | undefined;
-  /** Number of the visible page, from 1. */
+  /** Number of the requested page, from 1; a list stores it with the rows, because the rows arrive later. */
   page: number;
   /** Moves to the page of a cursor; undefined on the last page. */
   toNext: (cursor: string | null) => (() => void) | undefined;

@@ -1,5 +1,5 @@
 import { useMemo, useState } from "preact/hooks";
-import type { Document, Table } from "@/api/tables.ts";
+import type { Document, DocumentPage, Table } from "@/api/tables.ts";
 import { Button } from "@/components/Button.tsx";
 import type { Column } from "@/components/columns.ts";
 import { DataTable } from "@/components/DataTable.tsx";
@@ -22,6 +22,8 @@ const KINDS = [
   { value: "json", label: "JSON: 42, true, null" },
 ] as const;
 
+const NOT_LISTED: DocumentPage = { documents: [], count: 0, continuationToken: null };
+
 interface Filter {
   text: string;
   kind: "string" | "json";
@@ -38,9 +40,14 @@ export function Documents({ table }: { table: Table }) {
   const lists = table.verbs.has("list");
   const token = tokens.at(-1) ?? null;
   const page = useResource(
-    async (signal) => (lists ? await fetchDocuments(table, toPartitionQuery(filter), token, signal) : undefined),
+    async (signal) => {
+      const found = lists ? await fetchDocuments(table, toPartitionQuery(filter), token, signal) : NOT_LISTED;
+      return { ...found, filter, number: tokens.length };
+    },
     [lists, filter, token],
   );
+  // Documents of another partition key must not remain, because they would appear to match.
+  const shown = page.data?.filter === filter ? page : { ...page, data: undefined };
   const columns = useMemo(() => buildColumns(table), [table]);
   const apply = (event: Event) => {
     event.preventDefault();
@@ -91,13 +98,13 @@ export function Documents({ table }: { table: Table }) {
               Show
             </Button>
           </form>
-          <Loaded resource={page} rows={8}>
-            {(data) => (
+          <Loaded resource={shown} rows={8}>
+            {({ documents, count, continuationToken, number }) => (
               <>
                 <DataTable
                   label={`Documents of ${table.name}`}
                   columns={columns}
-                  rows={data?.documents ?? []}
+                  rows={documents}
                   rowKey={(row) => `${formatPlain(row.id)} ${formatPlain(readPartition(row, table.partitionKeyPath))}`}
                   onOpen={setOpen}
                   empty={
@@ -108,9 +115,9 @@ export function Documents({ table }: { table: Table }) {
                   }
                 />
                 <Pager
-                  text={`Page ${tokens.length}, ${formatQuantity(data?.count ?? 0, "document")}`}
+                  text={`Page ${number}, ${formatQuantity(count, "document")}`}
                   onPrevious={tokens.length > 1 ? () => setTokens(tokens.slice(0, -1)) : undefined}
-                  onNext={data?.continuationToken ? () => toNext(data.continuationToken) : undefined}
+                  onNext={continuationToken ? () => toNext(continuationToken) : undefined}
                 />
               </>
             )}

@@ -16,6 +16,8 @@ import { divideAmendments, divideDrafts, fetchDrafts, fetchInboxPage, type Reade
 interface Waiting {
   queries: readonly WarmQuery[];
   pending: PendingPage;
+  /** Number of the page, from 1. */
+  page: number;
 }
 
 /** Drafts and pending amendments of all scopes: those that the reader can decide, then those of others. */
@@ -29,7 +31,7 @@ export function Decisions() {
         fetchDrafts(reader, signal),
         fetchInboxPage(api, reader, cursor, signal),
       ]);
-      return { queries, pending };
+      return { queries, pending, page };
     },
     [cursor, JSON.stringify(reader)],
   );
@@ -42,10 +44,10 @@ export function Decisions() {
     <Loaded resource={resource} rows={6}>
       {(waiting) => (
         <>
-          <Lists waiting={waiting} page={page} reader={reader} refresh={refresh} />
-          {isPartial(waiting, page) && (
+          <Lists waiting={waiting} reader={reader} refresh={refresh} />
+          {isPartial(waiting) && (
             <Pager
-              text={`Amendments, page ${page}`}
+              text={`Amendments, page ${waiting.page}`}
               onPrevious={cursors.toPrevious}
               onNext={cursors.toNext(waiting.pending.cursor)}
             />
@@ -56,11 +58,11 @@ export function Decisions() {
   );
 }
 
-function isPartial({ pending }: Waiting, page: number): boolean {
+function isPartial({ pending, page }: Waiting): boolean {
   return page > 1 || pending.cursor !== null;
 }
 
-function PageExtent({ pending, page }: { pending: PendingPage; page: number }) {
+function PageExtent({ pending, page }: Waiting) {
   return (
     <p>
       Page {page} covers {formatQuantity(pending.amendments.length, "pending amendment")}
@@ -71,18 +73,16 @@ function PageExtent({ pending, page }: { pending: PendingPage; page: number }) {
 
 interface ListsProps {
   waiting: Waiting;
-  /** Number of the visible page, from 1. */
-  page: number;
   reader: Reader;
   refresh: preact.ComponentChildren;
 }
 
-function Lists({ waiting, page, reader, refresh }: ListsProps) {
+function Lists({ waiting, reader, refresh }: ListsProps) {
   const { waiting: open, rejected } = sortDrafts(waiting.queries);
   const drafts = divideDrafts(open, reader);
   const amendments = divideAmendments(waiting.pending.amendments, reader);
   const isDecider = reader.approvesQueries || reader.approvesAmendments;
-  const partial = isPartial(waiting, page);
+  const partial = isPartial(waiting);
   const hasOthers = drafts.others.length + amendments.others.length > 0;
   return (
     <>
@@ -93,7 +93,7 @@ function Lists({ waiting, page, reader, refresh }: ListsProps) {
               Drafts of queries and amendments of other people appear here until you approve or reject them.
             </Empty>
           )}
-          {partial && <PageExtent pending={waiting.pending} page={page} />}
+          {partial && <PageExtent {...waiting} />}
           {amendments.mine.length > 0 && (
             <AmendmentRows label="Pending amendments of all scopes" rows={amendments.mine} />
           )}

@@ -73,12 +73,15 @@ export function ScopeList({ route }: { route: Route }) {
 }
 
 function Pages({ target }: { target: Target | "" }) {
-  const { cursor, page, toNext, toPrevious } = useCursors();
+  const { cursor, page: requested, toNext, toPrevious } = useCursors();
   const choice = { target: target || undefined, limit: PAGE, cursor };
-  const resource = useResource((signal) => fetchAuditScopes(api, choice, signal), [cursor]);
+  const resource = useResource(
+    async (signal) => ({ ...(await fetchAuditScopes(api, choice, signal)), page: requested }),
+    [cursor],
+  );
   return (
     <Loaded resource={resource} rows={8}>
-      {({ scopes, cursor: next }) => (
+      {({ scopes, cursor: next, page }) => (
         <>
           <DataTable
             label="Chains of the audit log"

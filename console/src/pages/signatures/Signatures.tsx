@@ -46,11 +46,14 @@ export default function Signatures({ route }: PageProps) {
 }
 
 function SignaturePages({ filters }: { filters: SignatureFilters }) {
-  const { cursor, page, toNext, toPrevious } = useCursors();
-  const resource = useResource((signal) => fetchSignatures(api, filters, cursor, signal), [cursor]);
+  const { cursor, page: requested, toNext, toPrevious } = useCursors();
+  const resource = useResource(
+    async (signal) => ({ ...(await fetchSignatures(api, filters, cursor, signal)), page: requested }),
+    [cursor],
+  );
   return (
     <Loaded resource={resource} rows={8}>
-      {({ signatures, cursor: next }) => (
+      {({ signatures, cursor: next, page }) => (
         <>
           <DataTable
             label="Signatures, newest first"

@@ -86,7 +86,10 @@ function DeliveryList({ webhook, status, choice }: { webhook: Webhook; status: s
   const [opened, setOpened] = useState<Delivery>();
   const { busy, error, run } = useWork();
   const deliveries = usePolling(
-    (signal) => fetchDeliveries(api, webhook.id, { status, limit: LIMIT, cursor }, signal),
+    async (signal) => ({
+      ...(await fetchDeliveries(api, webhook.id, { status, limit: LIMIT, cursor }, signal)),
+      page,
+    }),
     chooseListPause,
     [cursor],
   );
@@ -122,8 +125,8 @@ function DeliveryList({ webhook, status, choice }: { webhook: Webhook; status: s
               height={360}
               empty={<Empty title="No deliveries">Send a test event to try the receiver.</Empty>}
             />
-            {(page > 1 || shown.cursor !== null) && (
-              <Pager text={`Page ${page}`} onPrevious={toPrevious} onNext={toNext(shown.cursor)} />
+            {(shown.page > 1 || shown.cursor !== null) && (
+              <Pager text={`Page ${shown.page}`} onPrevious={toPrevious} onNext={toNext(shown.cursor)} />
             )}
           </>
         )}

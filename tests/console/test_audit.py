@@ -195,6 +195,7 @@ def test_an_incomplete_export_shows_the_command_for_the_whole_chain(
     expect(export.get_by_text("The file contains all matching records.")).to_be_visible()
     export.get_by_label("Maximum records").fill("2")
     export.get_by_label("Format").select_option("csv")
+    expect(export.get_by_text("provenance-DomainEvents-export_it.json, ")).to_be_visible()
     with page.expect_download() as download:
         export.get_by_role("button", name="Export", exact=True).click()
     download.value.save_as(tmp_path / "export.csv")

@@ -95,7 +95,7 @@ function Shown({ item, replace, editable }: ShownItem<AlertRule> & { editable: b
         </ItemFormFrame>
       </Panel>
       <RulePreview draft={form.draft} />
-      {editable && <RuleTrial lookup={item.lookup} />}
+      {editable && <RuleTrial key={item.etag} lookup={item.lookup} />}
       <ChangePanel
         item={item}
         audited={{ target: "PlatformConfig", entityTypes: ["AlertRule"], entityId: item.lookup }}

@@ -12,7 +12,7 @@ import { type ChainName, formatChain } from "@/proof/chains.ts";
 import css from "./Audit.module.css";
 import { buildExportName, buildFetchCommand, type ExportFormat, MAX_EXPORTED } from "./exportFile.ts";
 import { countFilters } from "./place.ts";
-import { readStream, type StreamedBody } from "./streaming.ts";
+import { readStream } from "./streaming.ts";
 
 interface Props {
   chain: ChainName;
@@ -20,10 +20,19 @@ interface Props {
   onClose: () => void;
 }
 
+/** A saved file. */
+interface Exported {
+  name: string;
+  /** Bytes. */
+  size: number;
+  /** True if there are more matching records. */
+  isPrefix: boolean;
+}
+
 interface State {
   /** Bytes received so far; undefined without a running export. */
   received: number | undefined;
-  done: (StreamedBody & { prefix: boolean }) | undefined;
+  done: Exported | undefined;
   error: unknown;
 }
 
@@ -50,8 +59,9 @@ export function ExportDialog({ chain, filters, onClose }: Props) {
     try {
       const reply = await exportRecords(api, chain, { ...filters, format, limit: most }, abort.signal);
       const file = await readStream(reply, (received) => setState((before) => ({ ...before, received })));
-      saveFile(file.blob, buildExportName(chain, format));
-      setState({ received: undefined, done: { ...file, prefix: isPrefix(reply.headers) }, error: undefined });
+      const done = { name: buildExportName(chain, format), size: file.size, isPrefix: isPrefix(reply.headers) };
+      saveFile(file.blob, done.name);
+      setState({ received: undefined, done, error: undefined });
     } catch (error) {
       setState({ received: undefined, done: undefined, error: isAbort(error) ? undefined : error });
     }
@@ -95,24 +105,15 @@ export function ExportDialog({ chain, filters, onClose }: Props) {
         </div>
       )}
       {state.error !== undefined && <ErrorNotice error={state.error} onRetry={() => void start()} />}
-      {state.done && <Done chain={chain} format={format} done={state.done} />}
+      {state.done && <Done chain={chain} file={state.done} />}
     </Dialog>
   );
 }
 
-function Done({
-  chain,
-  format,
-  done,
-}: {
-  chain: ChainName;
-  format: ExportFormat;
-  done: StreamedBody & { prefix: boolean };
-}) {
-  const name = buildExportName(chain, format);
-  if (!done.prefix) {
+function Done({ chain, file }: { chain: ChainName; file: Exported }) {
+  if (!file.isPrefix) {
     return (
-      <Notice kind="good" title={`${name}, ${formatBytes(done.size)}`}>
+      <Notice kind="good" title={`${file.name}, ${formatBytes(file.size)}`}>
         The file contains all matching records.
       </Notice>
     );
@@ -120,8 +121,8 @@ function Done({
   return (
     <>
       <Notice kind="warn" title="The file is incomplete: there are more records">
-        {name} contains the oldest of them, {formatBytes(done.size)}. Export several date ranges, or fetch the whole
-        chain with this command; it needs a token in OI_TOKEN.
+        {file.name} contains the oldest of them, {formatBytes(file.size)}. Export several date ranges, or fetch the
+        whole chain with this command; it needs a token in OI_TOKEN.
       </Notice>
       <CodeBlock code={buildFetchCommand(window.location.origin, chain)} label="Command that fetches the whole chain" />
     </>

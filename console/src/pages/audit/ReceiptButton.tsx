@@ -1,21 +1,34 @@
 import { useState } from "preact/hooks";
 import { api } from "@/api/index.ts";
-import { fetchNewestCheckpoint } from "@/api/provenance.ts";
+import { fetchNewestCheckpoint, type SignedCheckpoint } from "@/api/provenance.ts";
 import { fetchReceipt } from "@/api/receipts.ts";
 import { Button } from "@/components/Button.tsx";
 import { ErrorNotice } from "@/components/Notice.tsx";
 import { saveFile } from "@/components/saveFile.ts";
-import { useResource } from "@/components/useResource.ts";
+import { type Turn, usePolling } from "@/components/usePolling.ts";
 import type { ChainName } from "@/proof/chains.ts";
 
-/** Saves the receipt of a record; nothing is shown while no checkpoint covers the record. */
+const SOON_MS = 15_000;
+/** A covered record stays covered, so that further checkpoints do not matter. */
+const COVERED_MS = 86_400_000;
+
+/** Saves the receipt of a record; the button appears when a checkpoint covers the record. */
 export function ReceiptButton({ chain, sequence }: { chain: ChainName; sequence: number }) {
   const { target, scopeKey } = chain;
-  const newest = useResource((signal) => fetchNewestCheckpoint(api, chain, signal), [target, scopeKey, sequence]);
+  const isCovered = (checkpoint: SignedCheckpoint | null | undefined) => !!checkpoint && checkpoint.size >= sequence;
+  const newest = usePolling(
+    (signal) => fetchNewestCheckpoint(api, chain, signal),
+    ({ data }: Turn<SignedCheckpoint | null>) => (isCovered(data) ? COVERED_MS : SOON_MS),
+    [target, scopeKey, sequence],
+  );
   const [busy, setBusy] = useState(false);
   const [error, setError] = useState<unknown>();
-  if (!newest.data || newest.data.size < sequence) {
-    return null;
+  if (!isCovered(newest.data)) {
+    return newest.error === undefined ? null : (
+      <ErrorNotice error={newest.error} onRetry={newest.reload}>
+        The newest checkpoint could not be read, so that no receipt is offered.
+      </ErrorNotice>
+    );
   }
   const save = async () => {
     setBusy(true);

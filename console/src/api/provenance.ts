@@ -76,7 +76,10 @@ export interface RecordPage {
 
 const EVENTS = "/oi-api/provenance/events";
 
-/** Returns records of a chain, newest first; needs Workspace.Provenance.Read. */
+/**
+ * Returns records of a chain, newest first; needs Workspace.Provenance.Read.
+ * @throws ApiError also if the service ignored a filter
+ */
 export async function queryRecords(
   api: Client,
   chain: ChainName,
@@ -85,6 +88,10 @@ export async function queryRecords(
 ): Promise<RecordPage> {
   const query = { ...window, ...toChainQuery(chain) };
   const answer = await api.request<JsonObject[]>("GET", `${EVENTS}/query`, undefined, { query, signal });
+  const error = findIgnoredFilters(answer);
+  if (error) {
+    throw error;
+  }
   return { records: answer.data, hasMore: isPrefix(answer.headers) };
 }
 
@@ -102,14 +109,34 @@ export function writeEvent(api: Client, chain: ChainName, event: NewEvent, key: 
   return api.post<AuditEvent>(EVENTS, body, { query: { target }, headers: { "Idempotency-Key": key } });
 }
 
-/** Returns an export as a stream, oldest first; needs Workspace.Provenance.Export. */
-export function exportRecords(
+/**
+ * Returns an export as a stream, oldest first; needs Workspace.Provenance.Export.
+ * @throws ApiError also if the service ignored a filter
+ */
+export async function exportRecords(
   api: Client,
   chain: ChainName,
   asked: Filters & { format: "json" | "csv"; limit: number },
   signal: AbortSignal,
 ): Promise<Response> {
-  return api.fetch("GET", `${EVENTS}/export`, undefined, { query: { ...asked, ...toChainQuery(chain) }, signal });
+  const query = { ...asked, ...toChainQuery(chain) };
+  const reply = await api.fetch("GET", `${EVENTS}/export`, undefined, { query, signal });
+  const error = findIgnoredFilters(reply);
+  if (error) {
+    await reply.body?.cancel();
+    throw error;
+  }
+  return reply;
+}
+
+/** Returns an error if a reply ignores filters, such as invalid dates, and so contains records that do not match. */
+function findIgnoredFilters({ status, headers }: { status: number; headers: Headers }): ApiError | undefined {
+  const ignored = headers.get("x-provenance-ignored");
+  if (ignored === null) {
+    return undefined;
+  }
+  const detail = `These filters are not valid: ${ignored}. Enter other values, or clear the filters.`;
+  return new ApiError({ status, code: "FILTER_IGNORED", detail, requestId: headers.get("x-request-id") ?? "" });
 }
 
 /** Tells whether an export contains only the first of the matching records. */

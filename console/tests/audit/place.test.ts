@@ -35,6 +35,19 @@ describe("the address of the audit page", () => {
     expect(buildRecordAddress({ target: "DomainEvents", scopeKey: "s" }, 3)).toBe("#/audit/DomainEvents/s?record=3");
   });
 
+  it("has dates as the service reads them: a blank was a plus sign, and a time without a zone is in UTC", () => {
+    const dates = (from: string, to: string) => {
+      const { startDate, endDate } = parsePlace(parseHash(`#/audit/DomainEvents/s?from=${from}&to=${to}`)).filters;
+      return [startDate, endDate];
+    };
+    expect(dates("2026-01-01T00:00:00+02:00", "2026-01-01T10:00:00.123456")).toEqual([
+      "2026-01-01T00:00:00+02:00",
+      "2026-01-01T10:00:00.123456Z",
+    ]);
+    expect(dates("2026-01-01+10:00", "2026-01-01")).toEqual(["2026-01-01T10:00Z", "2026-01-01"]);
+    expect(dates("2026-01-01T00:00:00.000Z", "yesterday")).toEqual(["2026-01-01T00:00:00.000Z", "yesterday"]);
+  });
+
   it("passes over numbers that are none", () => {
     expect(parsePlace(parseHash("#/audit/DomainEvents/s?record=x&at=-1"))).toMatchObject({
       record: undefined,

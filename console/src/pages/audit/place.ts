@@ -62,9 +62,14 @@ function parseFilters(query: URLSearchParams): Filters {
     actionType: text("action"),
     entityType: text("type"),
     userId: text("who"),
-    startDate: text("from"),
-    endDate: text("to"),
+    startDate: normalizeDate(text("from")),
+    endDate: normalizeDate(text("to")),
   };
+}
+
+/** Returns a date as the service reads it: with the plus sign that an address turned into a blank, or else in UTC. */
+function normalizeDate(text: string | undefined): string | undefined {
+  return text?.replace(/(T[\d:.]+) (?=\d\d:?\d\d$)/i, "$1+").replace(/^(\d{4}-\d\d-\d\d)[T ]([\d:.]+)$/i, "$1T$2Z");
 }
 
 function parseNumber(text: string | null): number | undefined {

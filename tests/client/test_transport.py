@@ -37,6 +37,7 @@ class FakeService:
         self.answers = list(replies)
         self.requests: list[httpx.Request] = []
         self.tokens = 0
+        self.token_parameters = httpx.QueryParams()
         self.now = datetime.now(UTC).replace(microsecond=0)
         self.expires = self.now + timedelta(hours=1)
 
@@ -44,6 +45,7 @@ class FakeService:
         """Return the reply to one request."""
         if request.url.path == "/workspace/api/keys/jwt":
             self.tokens += 1
+            self.token_parameters = request.url.params
             headers = {"Date": format_datetime(self.now, usegmt=True)}
             token = {"Token": f"token-{self.tokens}", "ExpiresAt": self.expires.isoformat()}
             return httpx.Response(200, json=token, headers=headers)
@@ -130,6 +132,17 @@ def test_the_client_uses_one_token_for_many_requests(recorded_pauses: list[float
         transport.request("GET", "/a")
     assert fake_service.tokens == 4
     assert recorded_pauses == []
+
+
+def test_a_token_is_requested_without_a_lifetime() -> None:
+    """The client requests no lifetime of a token, because the service rejects one that exceeds that of the API key."""
+    fake_service = FakeService()
+    with open_transport(fake_service, key="oik_1", scopes=["A", "B"]) as transport:
+        transport.get_token()
+        assert dict(fake_service.token_parameters) == {"scopes": "A,B"}
+    with open_transport(fake_service) as transport:
+        transport.get_token()
+        assert dict(fake_service.token_parameters) == {}
 
 
 @pytest.mark.parametrize("hours", [-2, 2])

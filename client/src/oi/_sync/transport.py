@@ -27,7 +27,6 @@ from oi.requests import (
 )
 
 _TOKENS = "/workspace/api/keys/jwt"
-_TOKEN_MINUTES = 60
 
 
 class Transport:
@@ -94,7 +93,7 @@ class Transport:
     def get_token(self, *, renew: bool = False) -> str:
         """Return the access token that was passed to the client, or a token for the API key.
 
-        A token for the API key is valid for at least another minute.
+        A token for the API key is valid for at least another minute, unless the key expires earlier.
 
         Args:
             renew: whether to request a new token for the API key even if the current one has not expired.
@@ -109,9 +108,8 @@ class Transport:
                 check_credential(text)
                 return text
             if self._token is None or (self._key is not None and (renew or not self._token.is_fresh(time.monotonic()))):
-                parameters: dict[str, Any] = {"minutes": _TOKEN_MINUTES}
-                if self._scopes is not None:
-                    parameters["scopes"] = ",".join(self._scopes)
+                # No `minutes`: the service would reject a lifetime that ends after the expiry of the key.
+                parameters = {} if self._scopes is None else {"scopes": ",".join(self._scopes)}
                 requested_at = time.monotonic()
                 reply = self._send_with_retries("GET", _TOKENS, self._key or "", changes_data=False, params=parameters)
                 self._token = parse_token(parse_json_reply(reply), reply.headers.get("Date", ""), requested_at)

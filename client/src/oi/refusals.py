@@ -5,6 +5,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import Any
 
 from oi.errors import (
     ApiError,
@@ -21,6 +22,8 @@ _STORAGE_FULL = 507
 _ERRORS = 400
 _BAD_REQUEST, _CONTENT_TOO_LARGE = 400, 413
 _DEVICE_NOT_ALLOWED = "DEVICE_NOT_ALLOWED"
+_NO_DEVICE_ID = "because the message has no device id"
+"""Part of the service's error about a message that has no device id, so that the connection's lookup is its device."""
 
 
 class Action(Enum):
@@ -59,17 +62,28 @@ class Refusal:
         ``lines`` contains the messages of the batch as NDJSON lines.
 
         If a device is not allowed, the service reports only the first message of this device. The result contains all
-        messages of the device, so that they are not sent again one by one.
+        messages that certainly have the same device, so that they are not sent again one by one.
         """
         found = {number: reason for number, reason in self.lines.items() if number <= len(lines)}
         if not self.concerns_device:
             return found
-        devices = {json.loads(lines[number - 1]).get("deviceId"): reason for number, reason in found.items()}
-        for number, line in enumerate(lines, 1):
-            device = json.loads(line).get("deviceId")
-            if device in devices:
-                found.setdefault(number, devices[device])
+        messages = [json.loads(line) for line in lines]
+        for named, reason in list(found.items()):
+            for number, message in enumerate(messages, 1):
+                if self._has_same_device(messages[named - 1], message):
+                    found.setdefault(number, reason)
         return found
+
+    def _has_same_device(self, refused: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+        """Return whether another message certainly has the device of a message whose device is not allowed."""
+        # A connection can read the device id at another pointer than /deviceId, which is unknown here.
+        device = refused.get("deviceId")
+        if isinstance(device, str):
+            return other.get("deviceId") == device and repr(device) in self.text
+        if _NO_DEVICE_ID not in self.text:
+            return False
+        # Only a property that the refused message lacks, or one inside another property, could be a device id.
+        return other.keys() <= refused.keys() and not any(isinstance(each, (dict, list)) for each in other.values())
 
 
 def interpret_refusal(error: ApiError, lookup: str) -> Refusal:

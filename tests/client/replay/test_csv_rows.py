@@ -1,6 +1,7 @@
 """Tests of the conversion of CSV files to telemetry messages."""
 
 import json
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -18,6 +19,7 @@ from shared.catalog.models import Source
 from shared.telemetry.layout import layout_from_source
 from shared.telemetry.message_parser import parse_messages
 from shared.telemetry.normalisation import derive_message_id
+from tests.unit.shared.imports.files import list_messages, list_rejected_rows, open_csv
 
 RIG = ReplayTarget("rig")
 TIME = "2026-01-05T08:00:00Z"
@@ -167,6 +169,12 @@ def test_different_rows_with_the_same_id_are_rejected(tmp_path: Path) -> None:
         ("a,a\n1,2\n", {}, "two columns of the same name"),
         ("t,timestamp\n1,2\n", {"time_column": "t"}, "the column 'timestamp' would not be stored as data"),
         ('timestamp,a\n"b\n', {}, "row 1 is not CSV"),
+        (
+            f'timestamp,a\n{TIME},1\n{TIME},"stopped at\n{TIME},overload\n\n{TIME},pipe of 7"\n',
+            {},
+            "row 2 can be one row or several rows, because the first of its 4 lines has a quote that is not closed",
+        ),
+        (f'timestamp,"a\n{TIME},1\n{TIME},pipe of 7"\n{TIME},2\n', {}, "the header has a quote that is not closed"),
         ("", {}, "must be a header with the names of the columns"),
         (
             f"timestamp,deviceId\n2026-01-05T08:00:00Z,{'x' * 257}\n",
@@ -186,6 +194,23 @@ def test_an_invalid_csv_file_is_rejected_with_the_position(
     """An invalid file is rejected with the column or row of the error."""
     with pytest.raises(FileError, match=message):
         list(CsvFile(_write_file(tmp_path, text), RIG, **file).read_rows())
+
+
+@given(st.lists(st.sampled_from([f"{TIME},", TIME, '"', '""', "x", ",", "\n"]), max_size=25))
+def test_a_replay_and_an_import_read_the_same_rows(
+    tmp_path_factory: pytest.TempPathFactory, parts: Sequence[str]
+) -> None:
+    """A replay reads the rows that an import reads, and rejects a file in which the import rejects a row."""
+    text = "time,x\n" + "".join(parts)
+    path = _write_file(tmp_path_factory.getbasetemp(), text)
+    try:
+        rows = list(CsvFile(path, ReplayTarget("pump"), time_column="time").read_rows())
+        replayed: list[str] | None = [row.content_id for row in rows]
+    except FileError:
+        replayed = None
+    reader = open_csv(text.encode())
+    imported = None if list_rejected_rows(reader) else [each["message_id"] for each in list_messages(reader)]
+    assert replayed == imported
 
 
 def test_an_unreadable_file_is_rejected_with_its_name(tmp_path: Path) -> None:

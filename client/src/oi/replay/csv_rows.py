@@ -4,7 +4,7 @@ import csv
 import json
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, tzinfo
 from pathlib import Path
@@ -61,25 +61,68 @@ class CsvFile:
                     f"{self.path}: must be a regular file, because it is read twice: first to check it, then to send it"
                 )
             with self.path.open(encoding="utf-8-sig", newline="") as text:
-                reader = csv.reader(text, delimiter=self.delimiter, strict=True)
-                yield from self._parse_rows(reader)
+                yield from self._parse_rows(_LineRecorder(text))
         except OSError as error:
             raise FileError(f"{self.path}: {error.strerror}") from None
         except UnicodeDecodeError:
             raise FileError(f"{self.path}: the text is not UTF-8") from None
 
-    def _parse_rows(self, reader: Iterator[list[str]]) -> Iterator["CsvRow"]:
+    def _parse_rows(self, lines: "_LineRecorder") -> Iterator["CsvRow"]:
+        reader = csv.reader(lines, delimiter=self.delimiter, strict=True)
         names = _read_next_cells(self.path, reader, 0)
         if not names:
             raise FileError(f"{self.path}: the first line must be a header with the names of the columns")
         self._check_header(names)
+        lines.take()
         row_number = 0
         while (cells := _read_next_cells(self.path, reader, row_number + 1)) is not None:
+            own_lines = lines.take()
             if cells:
                 row_number += 1
+                if len(own_lines) > 1 and self._is_each_line_a_row(names, own_lines):
+                    raise FileError(
+                        f"{self.path}: row {row_number} can be one row or several rows, because the first of its "
+                        f"{len(own_lines)} lines has a quote that is not closed in this line; close the quote, or "
+                        "remove the line breaks of the text"
+                    )
                 yield self._parse_row(names, cells, row_number)
 
+    def _is_each_line_a_row(self, names: Sequence[str], lines: Sequence[str]) -> bool:
+        """Return whether each line of a row over several lines is a row by itself, by the rule of an import.
+
+        In the first line, the quote that it does not close then counts as an ordinary character.
+        """
+        # Without the option `strict`, the reader accepts the quote that is open at the end of the line.
+        first = next(csv.reader(lines[:1], delimiter=self.delimiter))
+        if len(first) + first[-1].count(self.delimiter) != len(names):
+            return False
+        return all(self._is_empty_or_row(names, line) for line in lines[1:])
+
+    def _is_empty_or_row(self, names: Sequence[str], line: str) -> bool:
+        try:
+            cells = next(csv.reader([line], delimiter=self.delimiter, strict=True))
+        except csv.Error:
+            return False
+        return not cells or (len(cells) == len(names) and self._is_time(cells[names.index(self.time_column)]))
+
+    def _is_time(self, cell: str) -> bool:
+        try:
+            self._parse_time(cell, "")
+        except FileError:
+            return False
+        return True
+
+    def _has_line_with_time(self, name: str) -> bool:
+        """Return whether a column name has a line, other than the first, with several cells and a valid time."""
+        lines = [line.split(self.delimiter) for line in name.replace("\r", "\n").split("\n")[1:]]
+        return any(len(cells) > 1 and any(map(self._is_time, cells)) for cells in lines)
+
     def _check_header(self, names: Sequence[str]) -> None:
+        if any(map(self._has_line_with_time, names)):
+            raise FileError(
+                f"{self.path}: the header has a quote that is not closed in its line; the other lines of a column name "
+                "must not have a time as a cell, because they may be rows"
+            )
         if len(set(names)) < len(names):
             raise FileError(f"{self.path}: the header contains two columns of the same name")
         if len(names) == 1:
@@ -179,6 +222,25 @@ class CsvRow:
     message: bytes
     content_id: str
     own_id: str
+
+
+class _LineRecorder(Iterator[str]):
+    """Iterator of the lines of a text that records the lines which its user has read."""
+
+    def __init__(self, text: Iterable[str]) -> None:
+        self._text = iter(text)
+        self._read: list[str] = []
+
+    def __next__(self) -> str:
+        """Return the next line, and record it."""
+        line = next(self._text)
+        self._read.append(line)
+        return line
+
+    def take(self) -> list[str]:
+        """Return the lines that were read since the last call."""
+        taken, self._read = self._read, []
+        return taken
 
 
 def _validate_optional_id(text: str, position: str) -> str:

@@ -15,6 +15,9 @@ from oi.gateway.sections import Section
 from oi.gateway.settings import STOP, SpoolSettings, parse_settings
 from oi.gateway.spool import GatewaySpool, Rejected
 
+from shared.errors import WorkspaceError
+from shared.telemetry.layout import DEFAULT_LAYOUT
+from shared.telemetry.message_parser import parse_messages
 from tests.client.gateway.broker import Broker
 from tests.client.gateway.running import build_configuration, encode_message
 
@@ -101,6 +104,30 @@ def test_check_reports_devices_to_which_the_key_is_not_bound(tmp_path: Path) -> 
         display.put(Delivery(address, payload))
     assert ["rejected: The API key is bound to other devices" in each for each in shown] == [False, True, True, False]
     assert display.rejected == 2
+
+
+@pytest.mark.parametrize(
+    ("message", "reason"),
+    [
+        ({"deviceId": 7}, "The deviceId must be a string of 1 to 256 characters."),
+        ({"deviceId": None}, "The deviceId must be a string"),
+        ({"messageId": ""}, "The messageId must be a string"),
+        ({"messageId": "x" * 257}, "The messageId must be a string"),
+        ({"timestamp": "yesterday"}, "The timestamp is invalid: an RFC 3339 date-time such as"),
+        ({"timestamp": 1767600000}, "The timestamp is invalid: an RFC 3339 date-time such as"),
+    ],
+)
+def test_check_reports_metadata_that_the_service_rejects(tmp_path: Path, message: dict[str, Any], reason: str) -> None:
+    """`check` marks a message as rejected if the service rejects its id, its device id or its time."""
+    shown: list[str] = []
+    settings = build_configuration(tmp_path, 1883, "x")
+    settings["routes"] = [{"topic": "y", "connection": "press"}]
+    display = _MessagePrinter(parse_settings(Section(settings)), {}, 5, shown.append)
+    display.put(Delivery("y", encode_message(**message)))
+    assert f"rejected: {reason}" in shown[0]
+    assert display.rejected == 1
+    with pytest.raises(WorkspaceError):
+        parse_messages(message, DEFAULT_LAYOUT)
 
 
 def test_check_shows_converted_messages(tmp_path: Path) -> None:

@@ -14,6 +14,8 @@ from oi.gateway.routes import NO_ROUTE
 from oi.gateway.settings import GatewaySettings
 from oi.gateway.sources import SourceContext, create_source
 from oi.gateway.uplink import Uplink
+from oi.replay.layout import MAX_ID_CHARACTERS
+from oi.replay.message_ids import parse_time
 
 _WRITE = "Workspace.Telemetry.Write"
 _LONGEST_SHOWN = 160
@@ -129,19 +131,39 @@ class _MessagePrinter:
             if self._connections is not None and target.connection not in self._connections:
                 raise RejectedError("not_bound", f"The key is not bound to the connection {target.connection}.")  # noqa: TRY301
             line = build_ndjson_line(delivery.payload, target, self._clock.now(), lambda: "new-id")
-            self._check_device(json.loads(line).get("deviceId"), target.connection)
+            message = json.loads(line)
+            _check_metadata(message)
+            self._check_device(message.get("deviceId", target.connection))
         except RejectedError as error:
             self.rejected += 1
             return f"rejected: {error}"
         return f"→ {target.connection}  {line.decode().strip()[:_LONGEST_SHOWN]}"
 
-    def _check_device(self, sent_device: Any, default_device: str) -> None:
-        device = str(default_device if sent_device is None else sent_device)
+    def _check_device(self, device: str) -> None:
         if self._devices is not None and not any(fnmatchcase(device, pattern) for pattern in self._devices):
             raise RejectedError(
                 "not_bound",
                 f"The API key is bound to other devices than {device[:_LONGEST_DEVICE]!r}; use a key for this device.",
             )
+
+
+def _check_metadata(message: Mapping[str, Any]) -> None:
+    """Check the ids and the time of a message that the service reads at the default places.
+
+    A running gateway leaves this to the service, because a connection with pointers of its own reads other places.
+    """
+    for name in ("messageId", "deviceId"):
+        if name in message and not _is_valid_id(message[name]):
+            raise RejectedError("metadata", f"The {name} must be a string of 1 to {MAX_ID_CHARACTERS} characters.")
+    timestamp = message["timestamp"]
+    try:
+        parse_time(timestamp if isinstance(timestamp, str) else "")
+    except ValueError as error:
+        raise RejectedError("metadata", f"The timestamp is invalid: {error}.") from None
+
+
+def _is_valid_id(value: Any) -> bool:
+    return isinstance(value, str) and 1 <= len(value) <= MAX_ID_CHARACTERS
 
 
 class _EmptyMarkStore:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from oi.addresses import check_address
 from oi.credentials import check_credential
 from oi.gateway.routes import Route, Routes, parse_route
 from oi.gateway.sections import Section, SettingsError
@@ -13,7 +14,6 @@ from oi.gateway.sections import Section, SettingsError
 _UNITS = {"": 1, "B": 1, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30, "TIB": 2**40}
 _SIZE = re.compile(r"(\d{1,15}) ?([KMGT]iB|B)?")
 _LEAST_SPOOL = 2**20
-_LOCAL_HOSTS = frozenset({"localhost", "127.0.0.1", "::1"})
 STOP, DROP_OLDEST = "stop", "dropOldest"
 """Policies for a full spool: read no more messages, or delete the oldest ones."""
 
@@ -140,11 +140,13 @@ def _build_routes(routes: list[Route]) -> Routes:
 
 def _parse_service(section: Section) -> ServiceSettings:
     url = section.get_text("url").rstrip("/")
+    try:
+        check_address(url)
+    except ValueError as error:
+        raise SettingsError(f"`service.url`: {error}") from None
     parts = urlsplit(url)
-    if not parts.hostname or parts.scheme not in {"https", "http"} or parts.path or parts.query:
-        raise SettingsError("`service.url` must be an address such as https://plant.example.")
-    if parts.scheme == "http" and parts.hostname not in _LOCAL_HOSTS:
-        raise SettingsError("`service.url` must begin with https://; http:// would send the API key unprotected.")
+    if parts.path or parts.query:
+        raise SettingsError("`service.url` must have no path and no query, such as https://plant.example.")
     settings = ServiceSettings(url, section.get_path("keyFile", None))
     section.check_all_properties_read()
     return settings

@@ -52,6 +52,7 @@ class Sender:
         self._changed = asyncio.Event()
         self._sending: dict[str, asyncio.Task[None]] = {}
         self._next_at: dict[str, float] = {}
+        self._started_at: dict[str, float] = {}
         self._max_bytes: dict[str, int] = {}
         self._paused_until = 0.0
         self._pause = _FIRST_PAUSE_SECONDS
@@ -87,7 +88,8 @@ class Sender:
             return self._paused_until - now
         # Look again after a while: a full spool stores nothing and so wakes no sender.
         nearest = _LONGEST_PAUSE_SECONDS
-        for lookup in self._spool.spool.lookups:
+        # Connections take turns; otherwise four of them with many messages would occupy all requests.
+        for lookup in sorted(self._spool.spool.lookups, key=lambda each: self._started_at.get(each, 0.0)):
             if len(self._sending) >= CONCURRENT:
                 return nearest
             if lookup in self._sending:
@@ -96,6 +98,7 @@ class Sender:
             if wait > 0:
                 nearest = min(nearest, wait)
                 continue
+            self._started_at[lookup] = now
             task = self._sending[lookup] = asyncio.create_task(self._send_next_batch(lookup))
             task.add_done_callback(lambda _, lookup=lookup: self._finish_request(lookup))  # type: ignore[misc]
         return nearest

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
-CONNECT, PUBACK, SUBSCRIBE, PINGREQ = 0x10, 0x40, 0x80, 0xC0
+CONNECT, PUBACK, SUBSCRIBE, UNSUBSCRIBE, PINGREQ, DISCONNECT = 0x10, 0x40, 0x80, 0xA0, 0xC0, 0xE0
 PING_REPLY = b"\xd0\x00"
 
 
@@ -16,11 +16,17 @@ class ClientConnection:
         self._writer = writer
 
     async def accept(self, *, is_session_present: bool) -> None:
-        """Accept the connection and the subscription of the client."""
+        """Accept the connection and the subscription of the client to one filter."""
         await self.read_packet(CONNECT)
         self._writer.write(bytes([0x20, 2, is_session_present, 0]))
         body = await self.read_packet(SUBSCRIBE)
         self._writer.write(bytes([0x90, 3]) + body[:2] + b"\x01")
+
+    async def end_subscription(self) -> str:
+        """Confirm that the client ends the subscription to one filter, and return this filter."""
+        body = await self.read_packet(UNSUBSCRIBE)
+        self._writer.write(bytes([0xB0, 2]) + body[:2])
+        return body[4:].decode()
 
     def publish(self, packet_id: int, topic: str, payload: bytes, *, is_repeated: bool = False) -> None:
         """Send a message of less than 128 bytes at quality of service 1."""

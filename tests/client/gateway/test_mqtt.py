@@ -26,7 +26,14 @@ from tests.client.gateway.running import (
     remove_metadata,
     wait_for_count,
 )
-from tests.client.gateway.scripted_broker import PINGREQ, PUBACK, ClientConnection, serve_scripts
+from tests.client.gateway.scripted_broker import (
+    DISCONNECT,
+    PINGREQ,
+    PUBACK,
+    UNSUBSCRIBE,
+    ClientConnection,
+    serve_scripts,
+)
 
 VERSIONS = pytest.mark.parametrize("version", ["3.1.1", "5"])
 
@@ -177,6 +184,51 @@ async def test_gateways_with_a_shared_subscription_share_the_messages(shared_bro
     assert sorted(each["value"] for each in stored) == list(range(20))
     assert sum(received) == 20
     assert min(received) > 0
+
+
+@VERSIONS
+async def test_changed_settings_replace_the_subscriptions_of_a_session(
+    shared_broker: Broker, tmp_path: Path, version: str
+) -> None:
+    """After a gateway has joined a group, its session delivers each message once."""
+    name, service = f"joined-{version[0]}", FakeService()
+    async with open_gateway(build_settings(tmp_path, shared_broker.port, name, version=version), service):
+        pass
+    settings = build_settings(tmp_path, shared_broker.port, name, version=version, sharedGroup="plant")
+    async with open_gateway(settings, service):
+        messages = [(f"{name}/press/d-1", encode_message(value=n)) for n in range(3)]
+        await asyncio.to_thread(shared_broker.publish, *messages)
+        stored = await service.wait_for_messages("press", 3)
+    assert [each["value"] for each in stored] == [0, 1, 2]
+
+
+async def test_a_subscription_of_earlier_settings_is_ended_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The gateway subscribes anew, and ends earlier subscriptions in each connection until the broker confirms this."""
+    monkeypatch.setattr(mqtt, "_FIRST_PAUSE_SECONDS", 0.01)
+    ended: list[str] = []
+
+    async def accept_client(client: ClientConnection) -> None:
+        await client.accept(is_session_present=bool(ended))
+        await client.read_packet(DISCONNECT)
+
+    async def lose_connection(client: ClientConnection) -> None:
+        await client.accept(is_session_present=True)
+        await client.read_packet(UNSUBSCRIBE)
+
+    async def end_subscription(client: ClientConnection) -> None:
+        await client.accept(is_session_present=True)
+        ended.append(await client.end_subscription())
+        await client.read_packet(DISCONNECT)
+
+    async with serve_scripts(accept_client, lose_connection, end_subscription, accept_client) as port:
+        for group in (None, "plant", "plant"):
+            source = {} if group is None else {"sharedGroup": group}
+            settings = build_settings(tmp_path, port, "joined", version="3.1.1", **source)
+            async with open_gateway(settings, FakeService()):
+                pass
+    assert ended == ["joined/+/+"]
 
 
 async def test_repeated_disconnects_are_reported_as_a_used_client_id(

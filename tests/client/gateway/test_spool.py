@@ -52,6 +52,17 @@ def test_marks_up_to_a_position_are_forgotten(tmp_path: Path) -> None:
     spool.close()
 
 
+def test_subscriptions_of_each_client_are_stored(tmp_path: Path) -> None:
+    """The subscriptions of a client replace its earlier ones, and stay after a restart."""
+    spool = open_spool(tmp_path)
+    for client_id, filters in (("one", ["a", "b"]), ("two", ["c"]), ("one", ["d", "b"])):
+        spool.write_subscriptions(client_id, filters)
+    spool.close()
+    spool = open_spool(tmp_path)
+    assert [spool.read_subscriptions(each) for each in ("one", "two", "three")] == [["b", "d"], ["c"], []]
+    spool.close()
+
+
 def test_a_batch_has_at_most_5000_messages(tmp_path: Path) -> None:
     """A batch for one request has at most 5,000 messages, however many messages wait."""
     spool = open_spool(tmp_path)

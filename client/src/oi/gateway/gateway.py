@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import sqlite3
 from collections.abc import Sequence
 
 from oi.gateway.clock import TOLERATED_SECONDS, ReceiveClock
@@ -43,7 +44,8 @@ async def run_gateway(
         intake = Intake(settings.routes, spool, clock, metrics)
         sender = Sender(upstream or uplink, spool, metrics)
         intake.call_when_stored(sender.wake)
-        context = SourceContext(settings.routes.filters, intake, _SpoolMarks(spool, intake), metrics)
+        marks, subscriptions = _SpoolMarks(spool, intake), _SpoolSubscriptions(spool)
+        context = SourceContext(settings.routes.filters, intake, marks, metrics, subscriptions)
         source = create_source(settings.source_kind, settings.source, context)
         _register_spool_gauges(metrics, spool.spool, settings.spool.max_bytes)
         server = await serve_metrics(metrics, settings.metrics_port) if settings.metrics_port else None
@@ -82,6 +84,23 @@ class _SpoolMarks:
     def forget(self, position: int) -> None:
         # If the disk is full, a later call deletes these marks, too.
         self._spool.submit(self._spool.spool.forget_marks, position)
+
+
+class _SpoolSubscriptions:
+    """Implementation of the SubscriptionStore port: stores subscriptions in the spool file."""
+
+    def __init__(self, spool: SpoolThread) -> None:
+        self._spool = spool
+
+    async def read(self, client_id: str) -> Sequence[str]:
+        filters: list[str] = await self._spool.run(self._spool.spool.read_subscriptions, client_id)
+        return filters
+
+    async def write(self, client_id: str, filters: Sequence[str]) -> None:
+        try:
+            await self._spool.run(self._spool.spool.write_subscriptions, client_id, filters)
+        except sqlite3.Error as error:
+            raise OSError(f"The subscriptions cannot be stored in the spool file: {error}.") from None
 
 
 async def _report_clock_differences(clock: ReceiveClock, metrics: Metrics) -> None:

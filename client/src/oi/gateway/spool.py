@@ -24,6 +24,9 @@ CREATE TABLE IF NOT EXISTS block (
 ) STRICT;
 CREATE INDEX IF NOT EXISTS block_by_lookup ON block (lookup, id, messages, bytes);
 CREATE TABLE IF NOT EXISTS mark (id INTEGER PRIMARY KEY AUTOINCREMENT, mark BLOB NOT NULL) STRICT;
+CREATE TABLE IF NOT EXISTS subscription (
+  client_id TEXT NOT NULL, filter TEXT NOT NULL, PRIMARY KEY (client_id, filter)
+) STRICT;
 CREATE TABLE IF NOT EXISTS rejected (
   id INTEGER PRIMARY KEY AUTOINCREMENT, rejected_at REAL NOT NULL, address TEXT NOT NULL, lookup TEXT,
   reason TEXT NOT NULL, detail TEXT NOT NULL, message BLOB NOT NULL
@@ -217,6 +220,21 @@ class GatewaySpool:
     def forget_marks(self, mark_id: int) -> None:
         """Delete the marks up to a row id, because their deliveries are not repeated any more."""
         self._database.execute("DELETE FROM mark WHERE id <= ?", (mark_id,))
+
+    def read_subscriptions(self, client_id: str) -> list[str]:
+        """Return the filters that :meth:`write_subscriptions` has stored for a client, sorted."""
+        rows = self._database.execute(
+            "SELECT filter FROM subscription WHERE client_id = ? ORDER BY filter", (client_id,)
+        )
+        return [row[0] for row in rows]
+
+    def write_subscriptions(self, client_id: str, filters: Sequence[str]) -> None:
+        """Replace the stored filters to which a client of the source is subscribed."""
+        with self._open_spool_transaction():
+            self._database.execute("DELETE FROM subscription WHERE client_id = ?", (client_id,))
+            self._database.executemany(
+                "INSERT INTO subscription (client_id, filter) VALUES (?, ?)", ((client_id, each) for each in filters)
+            )
 
     def read_rejected(self, limit: int) -> list[tuple[float, Rejected]]:
         """Return pairs of rejection time (seconds since 1970) and rejected message, newest first."""

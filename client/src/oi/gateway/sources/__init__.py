@@ -58,6 +58,20 @@ class MarkStore(Protocol):
         """
 
 
+class SubscriptionStore(Protocol):
+    """Port that stores the subscriptions of a source, so that it can end those that a change of settings removes."""
+
+    async def read(self, client_id: str) -> Sequence[str]:
+        """Return the filters to which a client may be subscribed."""
+
+    async def write(self, client_id: str, filters: Sequence[str]) -> None:
+        """Replace the stored filters of a client.
+
+        Raises:
+            OSError: the filters cannot be stored, for example because the disk is full.
+        """
+
+
 @dataclass(frozen=True, slots=True)
 class SourceContext:
     """Objects of the gateway that a source uses.
@@ -67,6 +81,7 @@ class SourceContext:
         receiver: object that receives the messages.
         marks: marks of earlier deliveries, by which repeated deliveries are recognised.
         metrics: counters and gauges to update.
+        subscriptions: subscriptions of earlier runs; None for a source whose subscriptions end with its connection.
         is_check: True for a test of the configuration, which must not take messages away from a running gateway.
     """
 
@@ -74,6 +89,7 @@ class SourceContext:
     receiver: Receiver
     marks: MarkStore
     metrics: Metrics
+    subscriptions: SubscriptionStore | None = None
     is_check: bool = False
 
 

@@ -47,7 +47,7 @@ class MqttSource:
             opened_at = time.monotonic()
             try:
                 await self._connect_and_read()
-            except (BrokerError, SettingsError) as error:
+            except (BrokerError, SettingsError, OSError) as error:
                 if self._context.is_check:
                     raise
                 await self._log_error_and_pause(error, time.monotonic() - opened_at)
@@ -63,12 +63,29 @@ class MqttSource:
             if not await connection.open():
                 connection.set_redeliveries(Redeliveries((), 1))
                 await context.marks.clear()
-            await connection.subscribe(context.filters)
+            await self._subscribe(connection)
             self._report_connected()
             await connection.wait_until_closed()
         finally:
             context.metrics.set_gauge("source_connected", 0)
             connection.close()
+
+    async def _subscribe(self, connection: MqttConnection) -> None:
+        """Subscribe to the filters, and end the other subscriptions that a session of earlier settings can have."""
+        wanted = [self._settings.build_subscription_filter(each) for each in self._context.filters]
+        store, client_id = self._context.subscriptions, self._settings.client_id
+        if store is None:
+            await connection.subscribe(wanted)
+            return
+        known = set(await store.read(client_id))
+        if not known.issuperset(wanted):
+            # Stored first, because the gateway can stop before the broker confirms.
+            await store.write(client_id, sorted(known.union(wanted)))
+        await connection.subscribe(wanted)
+        # Ended last, so that no message is lost between both steps.
+        superseded = sorted(known.difference(wanted))
+        if superseded and await connection.unsubscribe(superseded):
+            await store.write(client_id, wanted)
 
     def _report_connected(self) -> None:
         _LOG.info("Connected to the broker %s as `%s`.", self._settings.place, self._settings.client_id)

@@ -1,6 +1,7 @@
 """One connection to an MQTT broker; the event loop calls it when its socket is readable or writable."""
 
 import asyncio
+import logging
 import socket
 import ssl
 from collections.abc import Sequence
@@ -25,6 +26,7 @@ _MISC_SECONDS = 1.0
 _PACKETS_AT_ONCE = 100
 """Number of packets after which the event loop serves other tasks."""
 _SESSION_TAKEN_OVER = 0x8E
+_LOG = logging.getLogger(__name__)
 
 
 class BrokerError(Exception):
@@ -51,6 +53,7 @@ class MqttConnection:
         self._socket: Any = None
         self._connected: asyncio.Future[bool] = self._loop.create_future()
         self._subscribed: asyncio.Future[list[ReasonCode]] = self._loop.create_future()
+        self._unsubscribed: asyncio.Future[list[ReasonCode]] = self._loop.create_future()
         self._closed: asyncio.Future[BrokerError] = self._loop.create_future()
         self._redeliveries = Redeliveries((), 1)
         self._messages = 0
@@ -84,14 +87,12 @@ class MqttConnection:
         self._redeliveries = redeliveries
 
     async def subscribe(self, filters: Sequence[str]) -> None:
-        """Subscribe to topic filters.
+        """Subscribe to filters, written as the broker expects them.
 
         Raises:
             BrokerError: the broker rejects one of the filters.
         """
-        topics: list[tuple[str, Any]] = [
-            (self._settings.build_subscription_filter(each), self._settings.qos) for each in filters
-        ]
+        topics: list[tuple[str, Any]] = [(each, self._settings.qos) for each in filters]
         if self._settings.version == "5":
             # Retained messages are old values without a time of their own.
             do_not_send = SubscribeOptions.RETAIN_DO_NOT_SEND
@@ -101,6 +102,23 @@ class MqttConnection:
         for (topic, _), code in zip(topics, codes, strict=False):
             if code.is_failure:
                 raise BrokerError(f"The broker refuses the subscription to {topic}: {code}.")
+
+    async def unsubscribe(self, filters: Sequence[str]) -> bool:
+        """End the subscriptions to filters; return whether the broker has ended all of them.
+
+        Raises:
+            BrokerError: the connection is lost, or the broker does not reply.
+        """
+        self._client.unsubscribe(list(filters))
+        codes = await self._wait_for_reply(self._unsubscribed, "confirm the end of subscriptions")
+        # The reply of version 3.1.1 has no codes.
+        refused = [f"{each} ({code})" for each, code in zip(filters, codes, strict=False) if code.is_failure]
+        if refused:
+            _LOG.warning(
+                "The broker does not end the subscriptions to %s of earlier settings, so messages can arrive twice.",
+                ", ".join(refused),
+            )
+        return not refused
 
     async def wait_until_closed(self) -> None:
         """Wait until the connection to the broker is lost.
@@ -137,6 +155,7 @@ class MqttConnection:
         client.on_connect = self._handle_connect
         client.on_disconnect = self._handle_disconnect
         client.on_subscribe = self._handle_subscribe
+        client.on_unsubscribe = self._handle_unsubscribe
         client.on_publication = self._handle_publication
         client.on_ping_reply = self._handle_ping_reply
         return client
@@ -278,6 +297,12 @@ class MqttConnection:
     ) -> None:
         if not self._subscribed.done():
             self._subscribed.set_result(codes)
+
+    def _handle_unsubscribe(
+        self, _client: Client, _data: Any, _packet_id: int, codes: list[ReasonCode], _properties: Any
+    ) -> None:
+        if not self._unsubscribed.done():
+            self._unsubscribed.set_result(codes)
 
     def _handle_disconnect(
         self, client: Client, _data: Any, flags: DisconnectFlags, _code: ReasonCode, _properties: Any

@@ -9,6 +9,7 @@ import asyncio
 import contextvars
 import hashlib
 from collections import OrderedDict
+from contextlib import suppress
 from datetime import datetime
 from typing import Final
 
@@ -19,6 +20,7 @@ from shared.auth.ports import ApiKey, Credentials, CredentialStore, Directory, T
 from shared.auth.principals import CredentialKind, Principal, build_unauthenticated_error
 from shared.auth.sign_ins import sign_in_from_entra_claims
 from shared.auth.tokens import Claims, TokenCodec
+from shared.errors import WorkspaceError
 from shared.observability import logs
 from shared.runtime import SYSTEM_RUNTIME, Runtime
 from shared.versioned_cache import VersionedCache
@@ -252,11 +254,17 @@ class Authenticator:
             credential_id=key.key_id,
             expires_at=key.expires_at,
             binding=key.binding,
-            personal=await self._find_key_creators(key) == (),
+            personal=await self._is_personal(key),
         )
 
-    async def _find_key_creators(self, key: ApiKey) -> tuple[str, ...] | None:
-        return key.creators if self._older_keys is None else await self._older_keys.find_creators(key)
+    async def _is_personal(self, key: ApiKey) -> bool:
+        """Return whether no other member created an API key; False if its creators are unknown."""
+        creators = key.creators
+        if creators is None and self._older_keys is not None:
+            # While the audit log does not respond, the key is accepted, but cannot sign.
+            with suppress(WorkspaceError):
+                creators = await self._older_keys.find_creators(key)
+        return creators == ()
 
     async def _find_key(self, key_id: str, secret: str) -> ApiKey | None:
         """Return the API key with this id and secret, else None. A wrong secret takes as long as an unknown id."""

@@ -53,19 +53,18 @@ class CredentialLineage:
         self._find_consent_credential = find_consent_credential
         self._older_keys = older_keys
 
-    async def find_key_creators(self, caller: Principal) -> frozenset[str]:
+    async def find_key_creators(self, caller: Principal) -> frozenset[str] | None:
         """Return the members, other than the caller, who created the API key from which the caller's token descends.
 
+        Return None if they are unknown, because an earlier version created the key, and no audit event names them.
+
         Raises:
-            WorkspaceError: FORBIDDEN ``MAKER_CHECKER_VIOLATION`` if there are too many tokens between the caller's
-                token and the API key; UNAUTHENTICATED if the record of one of these tokens is missing; UNAVAILABLE if
-                the store does not respond.
+            WorkspaceError: UNAVAILABLE ``PROVENANCE_UNAVAILABLE`` if the audit event of a key of an earlier version
+                cannot be read; the errors of :meth:`find_ancestor_credentials`.
         """
         key = (await self.find_ancestor_credentials(caller)).api_key
-        if key is None:
-            return frozenset()
-        creators = key.creators if self._older_keys is None else await self._older_keys.find_creators(key)
-        return frozenset(creators or ()) - {caller.member_id}
+        creators = () if key is None else await self._find_creators(key)
+        return None if creators is None else frozenset(creators) - {caller.member_id}
 
     async def describe_origin(self, caller: Principal) -> list[str]:
         """Return texts about the persons who may know the caller's credential; empty if this is the caller only.
@@ -74,7 +73,7 @@ class CredentialLineage:
         key whose creators are not stored, they therefore contain the id of the key.
 
         Raises:
-            WorkspaceError: the same errors as :meth:`find_key_creators`.
+            WorkspaceError: the errors of :meth:`find_ancestor_credentials`.
         """
         key = (await self.find_ancestor_credentials(caller)).api_key
         if key is not None and key.creators is None:
@@ -97,9 +96,16 @@ class CredentialLineage:
                 shows whether it was one.
 
         Raises:
-            WorkspaceError: the same errors as :meth:`find_key_creators`.
+            WorkspaceError: FORBIDDEN ``MAKER_CHECKER_VIOLATION`` if the creators of the caller's API key are unknown;
+                the errors of :meth:`find_key_creators`.
         """
         creators = await self.find_key_creators(caller)
+        if creators is None:
+            detail = (
+                "The token descends from an API key whose creator is unknown; decide with a key that does not descend "
+                "from it, or sign in with Entra ID."
+            )
+            raise WorkspaceError(Kind.FORBIDDEN, "MAKER_CHECKER_VIOLATION", detail)
         persons = {each.casefold() for each in (caller.member_id, *creators)}
         members = (await directory.get_team()).members
         keys = (await self._store.load()).keys.values()
@@ -126,7 +132,9 @@ class CredentialLineage:
         If the caller's credential is itself an API key, the result contains this key and no tokens.
 
         Raises:
-            WorkspaceError: the same errors as :meth:`find_key_creators`.
+            WorkspaceError: FORBIDDEN ``MAKER_CHECKER_VIOLATION`` if there are too many tokens between the caller's
+                token and the API key; UNAUTHENTICATED if the record of one of these tokens is missing; UNAVAILABLE if
+                the store does not respond.
         """
         # The cached keys can lack a key that another process has just created.
         keys = (await self._store.load()).keys
@@ -152,3 +160,6 @@ class CredentialLineage:
 
     async def _find_credential_of_grant(self, grant_id: str) -> str | None:
         return None if self._find_consent_credential is None else await self._find_consent_credential(grant_id)
+
+    async def _find_creators(self, key: ApiKey) -> tuple[str, ...] | None:
+        return key.creators if self._older_keys is None else await self._older_keys.find_creators(key)

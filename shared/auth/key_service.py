@@ -80,7 +80,8 @@ class ApiKeys:
             WorkspaceError: FORBIDDEN, or INVALID naming ``principal`` or ``rights``; UNAUTHENTICATED
                 ``REAUTHENTICATION_REQUIRED`` if the workspace requires signatures, and the caller creates a key for
                 itself with a token of an old sign-in, or ``UNAUTHENTICATED`` if the caller's credential was revoked in
-                the meantime.
+                the meantime; UNAVAILABLE ``PROVENANCE_UNAVAILABLE`` if the audit log does not name the creators of the
+                caller's API key, because it does not respond.
         """
         caller.require_not_delegated()
         caller.require_no_connection_binding()
@@ -186,7 +187,10 @@ class ApiKeys:
 
         They are the caller and the members who created the API key from which the caller's credential descends.
         """
-        creators = ({caller.member_id} | await self._lineage.find_key_creators(caller)) - {owner.id}
+        creators_of_callers_key = await self._lineage.find_key_creators(caller)
+        if creators_of_callers_key is None:
+            return None
+        creators = ({caller.member_id} | creators_of_callers_key) - {owner.id}
         return creators if creators or caller.personal else None
 
     async def _require_recent_sign_in(self, caller: Principal) -> None:

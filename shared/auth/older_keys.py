@@ -4,14 +4,14 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final
 
 from shared.auth.ports import ApiKey
-from shared.errors import WorkspaceError
+from shared.errors import Kind, WorkspaceError
 from shared.runtime import SYSTEM_RUNTIME, Runtime
 
 MAX_EVENTS: Final = 50
 """Maximum number of credentials between a key and the first credential from which it descends."""
 
 RETRY_SECONDS: Final = 15.0
-"""Time for which creators stay unknown after the audit log did not respond, so that its outage delays few requests."""
+"""Time without further searches after the audit log did not respond, so that its outage delays few requests."""
 
 _COMMAND: Final = "command"
 _KEYS: Final = frozenset({"apiKey", "clientCredentials"})
@@ -42,16 +42,22 @@ class OlderKeyCreators:
 
         Returns:
             The members; empty if the owner or the deployment's own command created the key; None if the members are
-            unknown.
+            unknown, because an audit event is missing.
+
+        Raises:
+            WorkspaceError: UNAVAILABLE ``PROVENANCE_UNAVAILABLE`` if the audit log does not respond.
         """
         if key.creators is not None:
             return key.creators
-        if key.key_id not in self._found and self._runtime.monotonic() >= self._retry_at:
+        if key.key_id not in self._found:
+            if self._runtime.monotonic() < self._retry_at:
+                raise _build_unavailable_error()
             try:
                 self._found[key.key_id] = await self._search_audit_events_for_creators(key)
-            except WorkspaceError:
+            except WorkspaceError as error:
                 self._retry_at = self._runtime.monotonic() + RETRY_SECONDS
-        return self._found.get(key.key_id)
+                raise _build_unavailable_error() from error
+        return self._found[key.key_id]
 
     async def _search_audit_events_for_creators(self, key: ApiKey) -> tuple[str, ...] | None:
         creators, append_id = set[str](), f"key-created-{key.key_id}"
@@ -66,6 +72,11 @@ class OlderKeyCreators:
                 return tuple(sorted(creators - {key.principal}))
             append_id = f"{'key-created' if via in _KEYS else 'token-issued'}-{credential_id}"
         return None
+
+
+def _build_unavailable_error() -> WorkspaceError:
+    detail = "The audit log, which names the creators of older API keys, does not respond; retry later."
+    return WorkspaceError(Kind.UNAVAILABLE, "PROVENANCE_UNAVAILABLE", detail, retryAfter=int(RETRY_SECONDS))
 
 
 def _read_kind_and_id_of_creating_credential(event: Mapping[str, Any]) -> tuple[str, str]:

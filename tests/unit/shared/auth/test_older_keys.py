@@ -1,23 +1,28 @@
 """Tests of finding the creators of API keys that an earlier version of the service issued."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from shared.auth.authenticator import Authenticator
 from shared.auth.credential_lineage import CredentialLineage
 from shared.auth.key_service import ApiKeys
 from shared.auth.older_keys import MAX_EVENTS, RETRY_SECONDS, OlderKeyCreators
 from shared.auth.ports import ApiKey
 from shared.auth.principals import CredentialKind, Principal
-from shared.auth.rights import ROLE_RIGHTS, Role
+from shared.auth.rights import AccessRight
 from shared.errors import Kind, WorkspaceError
 from shared.timestamps import now
-from tests.unit.shared.auth.conftest import ADMIN, EDITOR, Workspace
+from tests.unit.shared.auth.conftest import ADMIN, EDITOR, VIEWER, Workspace, catch_error
 from tests.virtual_time import VirtualTime
 
 COMMAND = {"via": "command", "credentialId": None}
 KEY = ApiKey("AAAAAAAA", b"salt", b"digest", EDITOR.id, "older", None, now(), None, creators=None)
+CALLER_WITH_OLDER_KEY = Principal(
+    *(EDITOR.id, EDITOR.id, "E", frozenset(AccessRight), CredentialKind.API_KEY, KEY.key_id, None), personal=False
+)
 
 
 def build_event(user: str, creating_credential: Any) -> dict[str, Any]:
@@ -44,6 +49,18 @@ class Events:
         if self.is_down:
             raise WorkspaceError(Kind.UNAVAILABLE, "PROVENANCE_UNAVAILABLE", "down")
         return self.events.get(append_id)
+
+
+def build_key_service(auth_workspace: Workspace, events: Events) -> ApiKeys:
+    """Return a service for API keys that reads the creators of older keys from audit events."""
+    return ApiKeys(
+        auth_workspace,
+        auth_workspace.store,
+        auth_workspace.credentials,
+        auth_workspace.audit,
+        auth_workspace.revoker,
+        older_keys=OlderKeyCreators(events.find),
+    )
 
 
 @pytest.mark.parametrize(
@@ -96,12 +113,13 @@ async def test_creators_of_a_key_are_read_from_audit_events(
 
 
 async def test_an_outage_while_reading_creators_is_not_cached() -> None:
-    """If the audit log does not respond, the creators are unknown; seconds later, the events are read again."""
+    """If the audit log does not respond, this is an error; seconds later, the events are read again."""
     time = VirtualTime(now())
     events = Events({"key-created-AAAAAAAA": build_event(EDITOR.id, "command")})
     older_keys = OlderKeyCreators(events.find, runtime=time.runtime)
     events.is_down = True
-    assert [await older_keys.find_creators(KEY) for _ in range(3)] == [None] * 3
+    errors = [await catch_error(older_keys.find_creators(KEY)) for _ in range(3)]
+    assert {(each.kind, each.code) for each in errors} == {(Kind.UNAVAILABLE, "PROVENANCE_UNAVAILABLE")}
     assert len(events.requests) == 1
     events.is_down = False
     time.advance(RETRY_SECONDS)
@@ -110,47 +128,72 @@ async def test_an_outage_while_reading_creators_is_not_cached() -> None:
 
 async def test_the_origin_of_a_credential_is_the_same_during_an_outage(auth_workspace: Workspace) -> None:
     """A request and its retry have the same origin, also if the audit log does not respond to one of them."""
-    await auth_workspace.store.add_key(KEY)
+    older = await auth_workspace.api_keys.issue_without_rights_check(EDITOR.id, EDITOR.id, "older", creators=None)
     time = VirtualTime(now())
-    events = Events({"key-created-AAAAAAAA": build_event(EDITOR.id, "command")})
+    events = Events({f"key-created-{older.key.key_id}": build_event(EDITOR.id, "command")})
     older_keys = OlderKeyCreators(events.find, runtime=time.runtime)
     lineage = CredentialLineage(auth_workspace.store, older_keys=older_keys)
+    authenticator = Authenticator(
+        *(auth_workspace, auth_workspace.credentials, auth_workspace.store, auth_workspace.codec, None),
+        older_keys=older_keys,
+    )
     origins = []
     for events.is_down in (True, False):
-        caller = Principal(
-            *(EDITOR.id, EDITOR.id, "E", ROLE_RIGHTS[Role.EDITOR], CredentialKind.API_KEY, "AAAAAAAA", None),
-            personal=await older_keys.find_creators(KEY) == (),
-        )
+        caller = await authenticator(f"Bearer {older.api_key}", frozenset({CredentialKind.API_KEY}))
         origins.append((caller.personal, await lineage.describe_origin(caller)))
         time.advance(RETRY_SECONDS)
-    assert origins == [(False, ["\0key AAAAAAAA"]), (True, ["\0key AAAAAAAA"])]
+    assert origins == [(False, [f"\0key {older.key.key_id}"]), (True, [f"\0key {older.key.key_id}"])]
+
+
+@pytest.mark.parametrize(
+    ("is_down", "code"), [(False, "MAKER_CHECKER_VIOLATION"), (True, "PROVENANCE_UNAVAILABLE")], ids=["missing", "down"]
+)
+async def test_a_caller_with_a_key_of_an_unknown_creator_cannot_decide(
+    auth_workspace: Workspace, code: str, *, is_down: bool
+) -> None:
+    """A decision is rejected if the creators of the caller's API key are unknown, because one may be the author."""
+    await auth_workspace.store.add_key(KEY)
+    events = Events({})
+    events.is_down = is_down
+    lineage = CredentialLineage(auth_workspace.store, older_keys=OlderKeyCreators(events.find))
+    error = await catch_error(lineage.find_authors_caller_cannot_approve(CALLER_WITH_OLDER_KEY, auth_workspace))
+    assert error.code == code
 
 
 async def test_keys_of_an_unknown_creator_stay_unknown(auth_workspace: Workspace) -> None:
     """A key whose creation used a credential of unknown origin has unknown creators and cannot sign."""
-    caller = Principal(
-        EDITOR.id, EDITOR.id, "E", ROLE_RIGHTS[Role.EDITOR], CredentialKind.JWT, "c", None, personal=False
-    )
+    caller = replace(CALLER_WITH_OLDER_KEY, via=CredentialKind.JWT, credential_id="c")
     created = await auth_workspace.api_keys.create(caller, "k")
     assert (await auth_workspace.store.load()).keys[created.key.key_id].creators is None
     principal = await auth_workspace.authenticator(f"Bearer {created.api_key}", frozenset({CredentialKind.API_KEY}))
     assert not principal.personal
 
 
+async def test_a_key_for_another_member_has_unknown_creators_too(auth_workspace: Workspace) -> None:
+    """A key for another member has unknown creators if those of the key with which it was created are unknown."""
+    await auth_workspace.store.add_key(KEY)
+    api_keys = build_key_service(auth_workspace, Events({}))
+    created = await api_keys.create(CALLER_WITH_OLDER_KEY, "k", principal=VIEWER.id, rights=[])
+    assert created.key.creators is None
+
+
+async def test_no_key_is_created_while_the_creators_of_the_callers_key_cannot_be_read(
+    auth_workspace: Workspace,
+) -> None:
+    """While the audit log does not name the creators of the caller's older key, the caller cannot create keys."""
+    await auth_workspace.store.add_key(KEY)
+    events = Events({})
+    events.is_down = True
+    error = await catch_error(build_key_service(auth_workspace, events).create(CALLER_WITH_OLDER_KEY, "k"))
+    assert error.code == "PROVENANCE_UNAVAILABLE"
+    assert list((await auth_workspace.store.load()).keys) == [KEY.key_id]
+
+
 async def test_the_creator_of_an_older_key_counts_for_keys_created_with_it(auth_workspace: Workspace) -> None:
     """The creator of an older key also counts as a creator of the keys that were created with it."""
     await auth_workspace.store.add_key(KEY)
-    older_keys = OlderKeyCreators(Events({"key-created-AAAAAAAA": build_event(ADMIN.id, "entra 1")}).find)
-    caller = Principal(
-        EDITOR.id, EDITOR.id, "E", ROLE_RIGHTS[Role.EDITOR], CredentialKind.API_KEY, "AAAAAAAA", None, personal=False
-    )
-    assert await CredentialLineage(auth_workspace.store, older_keys=older_keys).find_key_creators(caller) == {ADMIN.id}
-    api_keys = ApiKeys(
-        auth_workspace,
-        auth_workspace.store,
-        auth_workspace.credentials,
-        auth_workspace.audit,
-        auth_workspace.revoker,
-        older_keys=older_keys,
-    )
-    assert (await api_keys.create(caller, "k")).key.creators == (ADMIN.id,)
+    events = Events({"key-created-AAAAAAAA": build_event(ADMIN.id, "entra 1")})
+    lineage = CredentialLineage(auth_workspace.store, older_keys=OlderKeyCreators(events.find))
+    assert await lineage.find_key_creators(CALLER_WITH_OLDER_KEY) == {ADMIN.id}
+    created = await build_key_service(auth_workspace, events).create(CALLER_WITH_OLDER_KEY, "k")
+    assert created.key.creators == (ADMIN.id,)

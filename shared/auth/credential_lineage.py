@@ -3,7 +3,7 @@
 A token can be requested with an API key or with another token, so a chain of tokens leads back to one API key.
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Container
 from dataclasses import dataclass
 from typing import Final
 
@@ -87,8 +87,8 @@ class CredentialLineage:
         The caller must not approve changes of these members.
 
         The result contains the creators of the caller's credential, and each service with an API key that the caller or
-        one of these creators made. Otherwise, a person could make changes with the key of a service and then approve
-        them.
+        one of these creators made, or whose creators are unknown. Otherwise, a person could make changes with the key
+        of a service and then approve them.
 
         Args:
             caller: person who approves or rejects a change.
@@ -108,13 +108,11 @@ class CredentialLineage:
             raise WorkspaceError(Kind.FORBIDDEN, "MAKER_CHECKER_VIOLATION", detail)
         persons = {each.casefold() for each in (caller.member_id, *creators)}
         members = (await directory.get_team()).members
-        keys = (await self._store.load()).keys.values()
-        services = {
-            key.principal
-            for key in keys
-            if not persons.isdisjoint(creator.casefold() for creator in key.creators or ())
-            and ((owner := members.get(key.principal)) is None or owner.service)
-        }
+        services = set[str]()
+        for key in (await self._store.load()).keys.values():
+            owner = members.get(key.principal)
+            if (owner is None or owner.service) and await self._is_possible_creator(persons, key):
+                services.add(key.principal)
         return creators | services
 
     async def require_credential_not_revoked(self, caller: Principal) -> None:
@@ -163,3 +161,8 @@ class CredentialLineage:
 
     async def _find_creators(self, key: ApiKey) -> tuple[str, ...] | None:
         return key.creators if self._older_keys is None else await self._older_keys.find_creators(key)
+
+    async def _is_possible_creator(self, persons: Container[str], key: ApiKey) -> bool:
+        """Return whether one of the persons, whose ids are case-folded, created a key, or its creators are unknown."""
+        creators = await self._find_creators(key)
+        return creators is None or any(creator.casefold() in persons for creator in creators)

@@ -122,7 +122,7 @@ class QueryDefinitions:
             lookup: lookup (id in URLs) of the query.
             condition: If-Match precondition on the definition of the query.
             creators: members who, like the approver, must not be the last editor: the creators of the approver's
-                credential, and the services with API keys that the approver or one of these creators made.
+                credential, and the services with API keys that the approver or one of these creators possibly made.
             repeatable: True if the request can be a retry after a lost reply. The condition then also matches the draft
                 that the approver has already approved.
             append_id: id derived from the request's Idempotency-Key; empty without a key. A retry has the same id, and
@@ -195,7 +195,7 @@ class QueryDefinitions:
             comment: reason of the rejection.
             condition: If-Match precondition on the definition of the query.
             creators: members who, like the rejector, must not be the last editor: the creators of the rejector's
-                credential, and the services with API keys that the rejector or one of these creators made.
+                credential, and the services with API keys that the rejector or one of these creators possibly made.
             repeatable: True if the request can be a retry after a lost reply. The condition then also matches the draft
                 that the rejector has already rejected.
             append_id: id derived from the request's Idempotency-Key; empty without a key. A retry has the same id, and
@@ -339,7 +339,8 @@ def _check_decider_is_not_editor(item: CatalogItem, deciders: Collection[str]) -
     if item.edited_by.casefold() in {decider.casefold() for decider in deciders}:
         detail = (
             "The last editor of a query cannot approve or reject it, nor can an API key that the editor created. The "
-            "person who created an API key of a service counts as the editor of what the service edits."
+            "person who created an API key of a service counts as the editor of what the service edits, and everyone "
+            "does if this person is unknown. A person can then store the query again, and another one decides."
         )
         raise WorkspaceError(Kind.FORBIDDEN, "MAKER_CHECKER_VIOLATION", detail)
 

@@ -12,10 +12,10 @@ from shared.auth.key_service import ApiKeys
 from shared.auth.older_keys import MAX_EVENTS, RETRY_SECONDS, OlderKeyCreators
 from shared.auth.ports import ApiKey
 from shared.auth.principals import CredentialKind, Principal
-from shared.auth.rights import AccessRight
+from shared.auth.rights import AccessRight, Role
 from shared.errors import Kind, WorkspaceError
 from shared.timestamps import now
-from tests.unit.shared.auth.conftest import ADMIN, EDITOR, VIEWER, Workspace, catch_error
+from tests.unit.shared.auth.conftest import ADMIN, EDITOR, SERVICE, VIEWER, Workspace, build_caller, catch_error
 from tests.virtual_time import VirtualTime
 
 COMMAND = {"via": "command", "credentialId": None}
@@ -158,6 +158,28 @@ async def test_a_caller_with_a_key_of_an_unknown_creator_cannot_decide(
     lineage = CredentialLineage(auth_workspace.store, older_keys=OlderKeyCreators(events.find))
     error = await catch_error(lineage.find_authors_caller_cannot_approve(CALLER_WITH_OLDER_KEY, auth_workspace))
     assert error.code == code
+
+
+@pytest.mark.parametrize(
+    ("events", "of_admin", "of_editor"),
+    [
+        ({}, {SERVICE.id}, {SERVICE.id}),
+        ({"key-created-AAAAAAAA": build_event(ADMIN.id, "entra 1")}, {SERVICE.id}, set()),
+        ({"key-created-AAAAAAAA": build_event(ADMIN.id, COMMAND)}, set(), set()),
+    ],
+    ids=["unknown", "member", "command"],
+)
+async def test_the_creator_of_a_services_older_key_counts_as_the_service(
+    auth_workspace: Workspace, events: dict[str, dict[str, Any]], of_admin: set[str], of_editor: set[str]
+) -> None:
+    """The creator of an older key of a service cannot decide about its edits; nobody can if the creator is unknown."""
+    await auth_workspace.store.add_key(replace(KEY, principal=SERVICE.id))
+    lineage = CredentialLineage(auth_workspace.store, older_keys=OlderKeyCreators(Events(events).find))
+    found = [
+        await lineage.find_authors_caller_cannot_approve(build_caller(each.id, Role.ADMIN), auth_workspace)
+        for each in (ADMIN, EDITOR)
+    ]
+    assert found == [of_admin, of_editor]
 
 
 async def test_keys_of_an_unknown_creator_stay_unknown(auth_workspace: Workspace) -> None:

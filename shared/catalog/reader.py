@@ -154,9 +154,7 @@ def build_catalog(stored: StoredCatalog) -> Catalog:
             _parse_items(DataStore, by_kind, ItemKind.DATA_STORE), _parse_items(Container, by_kind, ItemKind.CONTAINER)
         ),
         alert_rules=_parse_items(AlertRule, by_kind, ItemKind.ALERT_RULE),
-        oauth_clients={
-            key: client.value for key, client in _parse_items(OAuthClient, by_kind, ItemKind.OAUTH_CLIENT).items()
-        },
+        oauth_clients=_parse_items(OAuthClient, by_kind, ItemKind.OAUTH_CLIENT),
         items={(item.kind, item.key): item for item in stored.items},
     )
 

@@ -79,7 +79,7 @@ class Catalog:
     queries: Mapping[str, CatalogEntry[WarmQuery]] = field(default_factory=dict)
     data_stores: Mapping[str, CatalogEntry[DataStore]] = field(default_factory=dict)
     alert_rules: Mapping[str, CatalogEntry[AlertRule]] = field(default_factory=dict)
-    oauth_clients: Mapping[str, OAuthClient] = field(default_factory=dict)
+    oauth_clients: Mapping[str, CatalogEntry[OAuthClient]] = field(default_factory=dict)
     items: Mapping[tuple[str, str], CatalogItem] = field(default_factory=dict, repr=False)
 
     def is_administrator(self, member_id: str) -> bool:

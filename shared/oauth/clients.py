@@ -90,10 +90,10 @@ class ClientDirectory:
         if client_id.startswith(URL_PREFIX):
             _parse_document_url(client_id)
             return None
-        declared = (await self._catalog.get_catalog()).oauth_clients.get(client_id)
-        if declared is None:
+        entry = (await self._catalog.get_catalog()).oauth_clients.get(client_id)
+        if entry is None:
             raise build_unknown_client_error("Parameter `client_id` is not the id of a client of this workspace.")
-        return Client(declared.id, declared.name, declared.redirect_uris)
+        return Client(entry.value.id, entry.value.name, entry.value.redirect_uris)
 
     async def get_client(self, client_id: str) -> Client:
         """Return a client: a declared client, or the client that the metadata document at the id describes.

@@ -9,8 +9,9 @@ has ended, and the client then receives no token. Each token that a client has w
 the grant, so the revocation, which follows the end, finds it.
 """
 
-from collections.abc import Awaitable, Callable, Container, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
+from datetime import datetime
 from typing import Any, Final
 
 from shared.auth.audit import AccessAudit
@@ -33,7 +34,8 @@ class GrantEnder:
         credentials: cached credentials of this process.
         directory: source of the team's members.
         audit: records the audit events.
-        list_clients: returns the ids of the OAuth clients that the workspace document declares.
+        map_client_creation_times: returns the times at which the workspace document declared the OAuth clients, by
+            their ids; a client that was removed and declared again has the time of the second declaration.
         runtime: clock.
     """
 
@@ -44,7 +46,7 @@ class GrantEnder:
         credentials: VersionedCache[Credentials],
         directory: Directory,
         audit: AccessAudit,
-        list_clients: Callable[[], Awaitable[Container[str]]],
+        map_client_creation_times: Callable[[], Awaitable[Mapping[str, datetime]]],
         *,
         runtime: Runtime = SYSTEM_RUNTIME,
     ) -> None:
@@ -53,7 +55,7 @@ class GrantEnder:
         self._credentials = credentials
         self._directory = directory
         self._audit = audit
-        self._list_clients = list_clients
+        self._map_client_creation_times = map_client_creation_times
         self._runtime = runtime
 
     async def end(
@@ -113,18 +115,25 @@ class GrantEnder:
             await self.end_if_orphaned(grant)
 
     async def end_if_orphaned(self, grant: Grant) -> bool:
-        """End a grant whose member is disabled or whose client is no longer declared; return whether it was ended.
+        """End a grant whose member was disabled or whose client was removed; return whether it was ended.
 
-        A grant also ends if its member was disabled and enabled again since the consent.
+        A grant also ends if its member was enabled again, or its client was declared again, since the consent.
         """
         if not has_enabled_member(await self._directory.get_team(), grant):
             reason = EndReason.DISABLED
-        elif not grant.client_id.startswith(URL_PREFIX) and grant.client_id not in await self._list_clients():
+        elif await self._is_client_removed(grant):
             reason = EndReason.UNDECLARED
         else:
             return False
         await self.end(grant.grant_id, reason, grant.member_id)
         return True
+
+    async def _is_client_removed(self, grant: Grant) -> bool:
+        """Return whether a declared client was removed since the consent, even if it was declared again."""
+        if grant.client_id.startswith(URL_PREFIX):
+            return False
+        declared_at = (await self._map_client_creation_times()).get(grant.client_id)
+        return declared_at is None or declared_at > grant.created_at
 
     async def _store_end_and_revoke_tokens(self, grant_id: str, end: GrantEnd) -> StoredGrant | None:
         """Store the end of a grant, unless it has ended, and revoke its tokens; return the ended grant.

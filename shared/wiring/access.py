@@ -10,7 +10,8 @@ from shared.wiring.outbound import OutboundServices
 from shared.wiring.provenance import ProvenanceServices
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Mapping
+    from collections.abc import Mapping
+    from datetime import datetime
 
     from shared.auth.audit import AccessAudit
     from shared.auth.authenticator import Authenticator
@@ -165,12 +166,13 @@ class AccessServices:
             self.credentials,
             self.directory,
             self.access_audit,
-            self._get_declared_oauth_clients,
+            self._map_creation_times_of_oauth_clients,
             runtime=self._backends.runtime,
         )
 
-    async def _get_declared_oauth_clients(self) -> "Container[str]":
-        return (await self._catalog.reader.get_catalog()).oauth_clients
+    async def _map_creation_times_of_oauth_clients(self) -> "Mapping[str, datetime]":
+        clients = (await self._catalog.reader.get_catalog()).oauth_clients
+        return {client_id: client.created_at for client_id, client in clients.items()}
 
     @cached_property
     def directory(self) -> "CatalogDirectory":

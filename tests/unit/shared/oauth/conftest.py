@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -75,7 +75,7 @@ class Server:
     enabled: bool = True
     cutoffs: dict[str, CredentialCutoff] = field(default_factory=dict)
     role: Role = Role.EDITOR
-    declared: list[str] = field(default_factory=lambda: [CLIENT.client_id])
+    declared: dict[str, datetime] = field(default_factory=lambda: {CLIENT.client_id: datetime(2026, 1, 5, tzinfo=UTC)})
 
     def __post_init__(self) -> None:
         runtime = self.time.runtime
@@ -92,7 +92,7 @@ class Server:
         audit = AccessAudit(self, self)
         codec = TokenCodec(self.key, "issuer", "audience", runtime=runtime)
         stores = (self.store, self.credential_store, credentials)
-        self.ender = GrantEnder(*stores, self, audit, self.list_clients, runtime=runtime)
+        self.ender = GrantEnder(*stores, self, audit, self.map_client_creation_times, runtime=runtime)
         self.revoker = CredentialRevoker(*stores[1:], audit, grants=self.ender, runtime=runtime)
         self.issuer = TokenIssuer(self, self.credential_store, codec, audit, self.revoker, runtime=runtime)
         self.api_keys = ApiKeys(self, *stores[1:], audit, self.revoker, runtime=runtime)
@@ -103,8 +103,8 @@ class Server:
         )
         self.authenticator = Authenticator(self, credentials, self.credential_store, codec, None, runtime=runtime)
 
-    async def list_clients(self) -> list[str]:
-        """Return the ids of the declared clients."""
+    async def map_client_creation_times(self) -> dict[str, datetime]:
+        """Return the times at which the clients were declared, by their ids."""
         return self.declared
 
     async def get_team(self) -> Team:

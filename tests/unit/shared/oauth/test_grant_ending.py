@@ -12,16 +12,20 @@ from shared.auth.ports import IssuedToken
 from shared.errors import WorkspaceError
 from shared.oauth.grants import EndReason, Grant
 from shared.oauth.parameters import Parameters
-from tests.unit.shared.oauth.conftest import MEMBER, Server, check_invalid_grant
+from tests.unit.shared.oauth.conftest import CLIENT, MEMBER, Server, check_invalid_grant
 
 
-async def test_a_removed_client_ends_its_grants(oauth_server: Server) -> None:
-    """If a client is removed from the workspace document, the grants and access tokens of this client end."""
+@pytest.mark.parametrize("is_declared_again", [False, True])
+async def test_a_removed_client_ends_its_grants(oauth_server: Server, *, is_declared_again: bool) -> None:
+    """If a client is removed from the workspace document, its grants and tokens end, even if it is declared again."""
     first, second = (
         await oauth_server.redeem(await oauth_server.consent_as_member()),
         await oauth_server.redeem(await oauth_server.consent_as_member()),
     )
     oauth_server.declared.clear()
+    oauth_server.time.advance(1)
+    if is_declared_again:
+        oauth_server.declared[CLIENT.client_id] = oauth_server.time.now
     await check_invalid_grant(oauth_server.refresh(first[1]))
     await oauth_server.ender.complete_ends_and_end_orphaned_grants()
     with pytest.raises(WorkspaceError):

@@ -1,9 +1,21 @@
-"""Tests of the selection of stores for credentials and grants."""
+"""Tests of the selection of stores for credentials and grants, and of the end of grants with their clients."""
 
+from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
 
+from shared.catalog.document import load_document
+from shared.oauth.grants import CodeProof, Grant
+from shared.timestamps import now
 from shared.wiring import Services
 from tests.unit.shared.wiring.conftest import Choice
+
+DOCUMENT = """\
+workspace: {id: plant-a, name: Plant A}
+team: [{id: ann@t, name: Ann, role: Admin}]
+"""
+CLIENT = '{id: tool, name: Tool, redirectUris: ["https://tool.example/"]}'
+GRANT = Grant("g", "ann@t", "tool", "Tool", frozenset(), now(), CodeProof("d", "c", "https://tool.example/", now()))
 
 
 def test_the_setting_stores_selects_credential_and_grant_stores(find_store_classes: Choice) -> None:
@@ -21,3 +33,20 @@ async def test_the_local_signing_key_is_a_file(local_services: Services, tmp_pat
     key_id = await local_services.access.signing_key.get_key_id()
     [public] = await local_services.access.signing_key.load_public_keys()
     assert (public["kid"], (tmp_path / "signing-key.pem").exists()) == (key_id, True)
+
+
+async def test_the_grants_of_a_client_end_with_its_declaration(local_services: Services) -> None:
+    """A grant outlives a change of its client in the workspace document, but not a removal and a new declaration."""
+
+    async def is_orphaned_after_apply(clients: str, consented_at: datetime) -> bool:
+        document = load_document(f"{DOCUMENT}oauthClients: [{clients}]\n", "test")
+        await local_services.provenance.catalog_service.apply(document, "apply")
+        grant = replace(GRANT, created_at=consented_at)
+        return await local_services.access.grant_ender.end_if_orphaned(grant)
+
+    before = now()
+    assert await is_orphaned_after_apply(CLIENT, before)
+    after = now()
+    assert not await is_orphaned_after_apply(CLIENT.replace("Tool", "Renamed tool"), after)
+    assert await is_orphaned_after_apply("", after)
+    assert await is_orphaned_after_apply(CLIENT, after)

@@ -189,6 +189,9 @@ async def create_amendment(call: Call[Any, AmendmentBody]) -> Reply:
     """
     chain = resolve_amendments_chain(call.body.scope_key)
     policy = await _load_amendment_policy()
+    if not policy.approval_required:
+        # Another instance may just have stored a policy that requires approval.
+        policy = await _load_stored_amendment_policy()
     async with reserve_append_id(call) as append_id:
         created = await services().provenance.amendments.create(
             chain, call.principal.member_id, call.body, policy, append_id=append_id, size=len(call.request.body)
@@ -336,6 +339,12 @@ async def _build_signer(call: Call[Any, Any], sent_signature: Any, *, is_rejecti
     return await build_signer(
         call, sent_signature, AccessRight.AMENDMENT_APPROVE, lambda policy: policy.amendments, is_rejection=is_rejection
     )
+
+
+async def _load_stored_amendment_policy() -> AmendmentPolicy:
+    """Return the policy in the store, because the cached catalog can be some seconds old."""
+    services().catalog.reader.invalidate()
+    return await _load_amendment_policy()
 
 
 async def _load_amendment_policy() -> AmendmentPolicy:

@@ -1,0 +1,57 @@
+"""Tests of amendments that depend on changes by another process."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from functions.http_blueprint import get_pipeline
+from shared import wiring
+from shared.catalog.document import load_document
+from shared.settings import Settings
+from shared.wiring import Services
+from tests.unit.functions.azure_plant import AMENDMENTS, Instance
+
+DOCUMENT = """\
+workspace: {id: plant-a, name: Plant A}
+team: [{id: ann@t, name: Ann, role: Admin}]
+policies: {provenance: {requireApproval: false}}
+"""
+AMENDMENT = {
+    "ScopeKey": "line-1",
+    "EntityType": "Batch",
+    "EntityID": "B-1",
+    "ReasonCategory": "other",
+    "OriginalRecord": {"kg": 10},
+    "AmendedRecord": {"kg": 11},
+    "ChangedFields": ["kg"],
+    "ReasonText": "typo",
+}
+
+
+@pytest.fixture
+async def services_of_two_processes(tmp_path: Path) -> AsyncIterator[tuple[Services, Services]]:
+    """Yield the services of two processes with the same embedded stores and with caches that get old."""
+    settings = Settings.read({"DATA_DIR": str(tmp_path), "REFRESH_SECONDS": "15"})
+    both = Services(settings), Services(settings)
+    yield both
+    for each in both:
+        await each.close()
+    wiring.services.cache_clear()
+    get_pipeline.cache_clear()
+
+
+async def test_amendments_are_pending_from_the_moment_of_the_policy(
+    services_of_two_processes: tuple[Services, Services], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An amendment is pending as soon as another process has stored a policy that requires approval."""
+    own, other = services_of_two_processes
+    await other.provenance.catalog_service.apply(load_document(DOCUMENT, "test"), "apply")
+    key = await other.access.api_keys.issue_without_rights_check("apply", "ann@t", "test")
+    app = Instance(own, monkeypatch)
+    token = await app.issue_token(key.api_key)
+    first = await app.request("POST", AMENDMENTS, token, AMENDMENT)
+    required = load_document(DOCUMENT.replace("false", "true"), "test")
+    await other.provenance.catalog_service.apply(required, "apply")
+    second = await app.request("POST", AMENDMENTS, token, AMENDMENT)
+    assert (first.body["Status"], second.body["Status"]) == ("approved", "pending")

@@ -17,6 +17,7 @@ from typing import Any, Final
 from shared.auth.audit import AccessAudit
 from shared.auth.ports import Credentials, CredentialStore, Directory, Team
 from shared.oauth.clients import URL_PREFIX
+from shared.oauth.errors import SERVICE
 from shared.oauth.grants import EndReason, Grant, GrantEnd, GrantStore, StoredGrant
 from shared.runtime import SYSTEM_RUNTIME, Runtime
 from shared.versioned_cache import VersionedCache
@@ -59,14 +60,19 @@ class GrantEnder:
         self._runtime = runtime
 
     async def end(
-        self, grant_id: str, reason: EndReason, actor: str, used_credential: Mapping[str, Any] | None = None
+        self,
+        grant_id: str,
+        reason: EndReason,
+        actor: str = SERVICE,
+        used_credential: Mapping[str, Any] | None = None,
     ) -> None:
         """End a grant and revoke its access tokens; a repeated call completes an interrupted call.
 
         Args:
             grant_id: id of the grant; an unknown grant is ignored.
             reason: reason for the end, for the audit event.
-            actor: id of the member who ends the grant, or who consented to it if the client or the service ends it.
+            actor: id of the member who ends the grant, or who consented to it if the client ends it; by default, the
+                service ends it.
             used_credential: credential with which the actor sent the request, for the audit event; None if the client
                 or the service ends the grant.
         """
@@ -125,7 +131,7 @@ class GrantEnder:
             reason = EndReason.UNDECLARED
         else:
             return False
-        await self.end(grant.grant_id, reason, grant.member_id)
+        await self.end(grant.grant_id, reason)
         return True
 
     async def _is_client_removed(self, grant: Grant) -> bool:

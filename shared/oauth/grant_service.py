@@ -93,7 +93,7 @@ class GrantService:
         """
         grant, at = stored.grant, self._runtime.now()
         if grant.refresh is not None:
-            await self._ender.end(grant.grant_id, EndReason.REUSE, grant.member_id)
+            await self._ender.end(grant.grant_id, EndReason.REUSE)
         if grant.refresh is not None or grant.end is not None or grant.code.expires_at <= at:
             raise build_invalid_grant_error(_BAD_CODE)
         caller = await self.require_principal(grant, CredentialKind.AUTHORIZATION_CODE)
@@ -121,7 +121,7 @@ class GrantService:
         if stored.grant.client_id != client_id:
             raise build_invalid_grant_error(_BAD_REFRESH)
         if not is_secret_valid(parsed.secret, refresh.digest):
-            await self._ender.end(stored.grant.grant_id, EndReason.REUSE, stored.grant.member_id)
+            await self._ender.end(stored.grant.grant_id, EndReason.REUSE)
             raise build_invalid_grant_error(_BAD_REFRESH)
         return stored
 
@@ -150,7 +150,7 @@ class GrantService:
         renewed = replace(grant, refresh=self._build_refresh_state(grant, after, at, grant.refresh.started_at))
         if not await self._store.replace_grant(stored, renewed):
             # Another request used the same refresh token at the same time: one of the two is possibly a thief.
-            await self._ender.end(grant.grant_id, EndReason.REUSE, grant.member_id)
+            await self._ender.end(grant.grant_id, EndReason.REUSE)
             raise build_invalid_grant_error(_BAD_REFRESH)
         return token, str(after)
 
@@ -175,7 +175,7 @@ class GrantService:
         if not credentials.revoked_tokens.isdisjoint((grant.token_id, *grant.ancestor_ids)) or (
             key is not None and team.find_key_end_time(key) is not None
         ):
-            await self._ender.end(grant.grant_id, EndReason.CREDENTIAL, grant.member_id)
+            await self._ender.end(grant.grant_id, EndReason.CREDENTIAL)
             raise build_invalid_grant_error("The credential with which the member consented was revoked.")
         rights = grant.rights & member.access_rights
         ends_at = grant.credential_ends_at

@@ -67,7 +67,8 @@ class GrantEnd:
     Attributes:
         at: time of the end.
         reason: reason for which the grant ended.
-        actor: id of the member who ended the grant, or who consented to it if the client or the service ended it.
+        actor: id of the member who ended the grant, or who consented to it if the client ended it; the service's own id
+            if the service ended it. Ends of earlier versions name the member instead of the service.
         made_with: credential of the actor for the audit event; None if the client or the service ended the grant.
         is_recorded: whether the audit event of the end is stored.
     """

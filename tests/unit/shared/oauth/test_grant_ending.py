@@ -247,3 +247,21 @@ async def test_the_revocation_of_an_ancestor_ends_the_grant_after_the_token_expi
     await oauth_server.issuer.revoke(oauth_server.build_caller(), root.token_id)
     assert oauth_server.list_end_reasons() == ["credentialRevoked"]
     await check_invalid_grant(oauth_server.refresh(refresh))
+
+
+async def test_only_ends_by_members_and_clients_name_the_member(oauth_server: Server) -> None:
+    """The event of a grant's end names the member if the client ended the grant, and the service if the service did."""
+    by_client, reused, of_removed_client = [
+        (await oauth_server.redeem(await oauth_server.consent_as_member()))[1] for _ in range(3)
+    ]
+    await oauth_server.grants.end_by_client(CLIENT.client_id, by_client)
+    await oauth_server.refresh(reused)
+    await check_invalid_grant(oauth_server.refresh(reused))
+    oauth_server.declared.clear()
+    await check_invalid_grant(oauth_server.refresh(of_removed_client))
+    ends = [event for event in oauth_server.trail if event["ActionType"] == "Grant.Ended"]
+    assert [(end["AfterState"]["reason"], end["user"]) for end in ends] == [
+        ("endedByClient", MEMBER),
+        ("tokenReused", "oauth"),
+        ("clientRemoved", "oauth"),
+    ]

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import SplitResult, urlsplit
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator
 
 from shared.outbound.addresses import parse_networks
 
@@ -339,6 +339,22 @@ class Settings(BaseModel):
         If Azure cannot read a secret, the setting contains the reference itself, whose text is easy to guess.
         """
         return "" if value.startswith("@Microsoft.KeyVault(") else value
+
+    @field_validator("data_store_accounts")
+    @classmethod
+    def _check_data_store_accounts(cls, value: str, info: ValidationInfo) -> str:
+        """Check that DATA_STORE_ACCOUNTS does not name the account of COSMOS_ENDPOINT.
+
+        The API would expose the audit log and the credentials in this account as tables.
+        """
+        # Names of accounts are unique, and the first label of an account's host name.
+        own_name = (urlsplit(info.data["cosmos_endpoint"]).hostname or "").partition(".")[0]
+        names = {part.rpartition("/")[2].strip().lower() for part in value.split(",") if part.strip()}
+        if own_name and own_name in names:
+            raise ValueError(
+                "DATA_STORE_ACCOUNTS must not contain the account of COSMOS_ENDPOINT; give data stores other accounts"
+            )
+        return value
 
     @field_validator("webhook_allowed_networks")
     @classmethod

@@ -53,3 +53,15 @@ def test_an_unresolved_key_vault_reference_is_no_secret(name: str) -> None:
 def test_host_of_the_public_url_is_accepted() -> None:
     """The host in PUBLIC_URL, for example that of a gateway, is accepted as Host header."""
     assert "plant.example:8443" in Settings.read({"PUBLIC_URL": "https://plant.example:8443"}).list_accepted_hosts()
+
+
+@pytest.mark.parametrize("own", ["mes-1", "MES-1"])
+def test_the_services_own_account_is_not_a_data_store(own: str) -> None:
+    """DATA_STORE_ACCOUNTS is rejected with its name if it contains the account of COSMOS_ENDPOINT, and only then."""
+    resource = "/subscriptions/s/resourceGroups/g/providers/Microsoft.DocumentDB/databaseAccounts/"
+    accounts = f"lab={resource}lab-1, mes={resource}{own}"
+    environment = {"DATA_STORE_ACCOUNTS": accounts, "COSMOS_ENDPOINT": "https://mes-1.documents.azure.com:443/"}
+    with pytest.raises(ValidationError, match="DATA_STORE_ACCOUNTS"):
+        Settings.read(environment)
+    for other in ("https://oi-state.documents.azure.com:443/", ""):
+        assert Settings.read({**environment, "COSMOS_ENDPOINT": other}).data_store_accounts == accounts

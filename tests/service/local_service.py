@@ -175,7 +175,7 @@ def check_failing_fields(reply: httpx.Response, status: int = 400, code: str = "
 
 
 def verify_chain(client: httpx.Client, target: str, scope_key: str | None = None) -> dict[str, Any]:
-    """Verify an audit chain through the service; check that this chain was verified and is valid; return the verdict."""
+    """Verify an audit chain through the service, check that the chain is valid, and return the verdict."""
     path = "/oi-api/provenance/events/verify"
     reply = client.post(path, params={"target": target}, json={"ScopeKey": scope_key})
     verdict: dict[str, Any] = reply.json()

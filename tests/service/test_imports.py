@@ -72,6 +72,19 @@ def read_status_and_row_counts(job: dict[str, Any]) -> tuple[str, int, int, int]
     return job["status"], job["accepted"], job["duplicates"], job["rejected"]
 
 
+def read_connection(client: httpx.Client, lookup: str) -> dict[str, Any]:
+    """Return a connection with its status and statistics."""
+    reply = client.get(f"/oi-api/connections/{lookup}")
+    assert reply.status_code == 200, reply.text
+    return dict(reply.json())
+
+
+def send_message(client: httpx.Client, lookup: str, message_id: str) -> None:
+    """Send a telemetry message of a connection."""
+    reply = client.post(f"/oi-api/telemetry/{lookup}", json={"messageId": message_id})
+    assert reply.status_code == 202, reply.text
+
+
 @pytest.fixture(scope="module")
 def plant(own_module_service: Service) -> Service:
     """Return a service that the tests of this module share."""
@@ -105,17 +118,19 @@ async def test_an_import_changes_no_live_stream_and_no_connection(plant: Service
 
     Absence rules read the statistics.
     """
-    path, bearer = "/oi-api/connections/lathe", request_token(plant, "viewer@t")
-    before, first = editor.get(path).json(), START + timedelta(days=2)
+    bearer, first = request_token(plant, "viewer@t"), START + timedelta(days=2)
+    before = read_connection(editor, "lathe")
     async with connect_stream(build_stream_url(plant, connection="lathe"), bearer) as client:
         imported = run_import(editor, build_csv(3, first, device="d-live"))
         assert read_status_and_row_counts(imported) == ("completed", 3, 0, 0)
-        assert editor.get(path).json() == before
+        assert read_connection(editor, "lathe") == before
         # Imported rows that reach the hub would precede this message in the stream and count with it.
-        assert editor.post("/oi-api/telemetry/lathe", json={"messageId": "later"}).status_code == 202
+        send_message(editor, "lathe", "later")
         [impulse] = await receive_impulses(client, 1)
     received = before["stats"]["messagesReceived"]
-    stats = wait_until(lambda: editor.get(path).json()["stats"], lambda found: found["messagesReceived"] > received)
+    stats = wait_until(
+        lambda: read_connection(editor, "lathe")["stats"], lambda found: found["messagesReceived"] > received
+    )
     assert (impulse["ID"], stats["messagesReceived"]) == ("later", received + 1)
     async with connect_stream(build_stream_url(plant, connection="lathe", since=first.isoformat()), bearer) as client:
         assert [each["Subject"] for each in await receive_impulses(client, 3)] == ["d-live"] * 3

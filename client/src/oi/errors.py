@@ -36,7 +36,7 @@ class ApiError(Exception):
         problem: Mapping[str, Any] | None = None,
         retry_after: float | None = None,
     ) -> None:
-        super().__init__(f"{detail} ({code})" if code else detail)
+        super().__init__(_format_message(detail, code))
         self.status = status
         self.code = code
         self.detail = detail
@@ -47,6 +47,15 @@ class ApiError(Exception):
         )
         self.trace_id = str(self.problem.get("traceId") or "")
         self.retry_after = retry_after
+
+    def prefix_detail(self, prefix: str) -> None:
+        """Write a prefix, such as the names of the rows that were sent, before the description of the error."""
+        self.detail = f"{prefix}: {self.detail}"
+        self.args = (_format_message(self.detail, self.code),)
+
+
+def _format_message(detail: str, code: str) -> str:
+    return f"{detail} ({code})" if code else detail
 
 
 class UnreachableError(ApiError):

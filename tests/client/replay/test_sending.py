@@ -7,7 +7,7 @@ from typing import Any
 
 import httpx
 import pytest
-from oi import AsyncWorkspace, ConflictError
+from oi import AsyncWorkspace, ConflictError, ServerError
 from oi.replay import sending
 from oi.replay.csv_rows import CsvRow
 from oi.replay.sending import Pace, send_rows, stream_due_batches
@@ -56,6 +56,14 @@ async def test_a_rejected_batch_is_reported_with_its_row_numbers(monkeypatch: py
     refusal = httpx.Response(409, json={"code": "CONNECTION_DISABLED", "detail": "It is disabled."})
     with pytest.raises(ConflictError, match=r"rig\.csv: row 1 to rig\.csv: row 10: It is disabled\. \(CONNECTION_"):
         await send_in_batches([refusal], 10, monkeypatch)
+
+
+async def test_the_error_of_a_batch_states_whether_the_batch_may_be_stored(monkeypatch: pytest.MonkeyPatch) -> None:
+    """If the service fails during a batch, the error names the rows and states that the outcome is unknown."""
+    failure = httpx.Response(500, json={"code": "INTERNAL", "detail": "It failed."}, headers={"Retry-After": "7"})
+    with pytest.raises(ServerError, match=r"rig\.csv: row 1 to rig\.csv: row 10: It failed\. \(INTERNAL\)") as failed:
+        await send_in_batches([failure], 10, monkeypatch)
+    assert (failed.value.is_outcome_unknown, failed.value.retry_after) == (True, 7.0)
 
 
 async def test_replay_batches_have_a_maximum_size(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -111,8 +111,8 @@ async def _send_batch(batch: list[CsvRow], telemetry: AsyncTelemetry, connection
     except UnreachableError:
         raise
     except ApiError as error:
-        detail = f"{batch[0].place} to {batch[-1].place}: {error.detail}"
-        raise type(error)(error.status, error.code, detail, problem=error.problem) from None
+        error.prefix_detail(f"{batch[0].place} to {batch[-1].place}")
+        raise
 
 
 def _get_first_error(group: BaseExceptionGroup[ApiError | ValueError]) -> BaseException:

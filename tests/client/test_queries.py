@@ -1,10 +1,12 @@
-"""Tests of the URL paths that execute warm queries."""
+"""Tests of the execution of queries with the client library and the command `oi`, with a fake service."""
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import httpx
 import pytest
 from oi import NotFoundError, Workspace
+from oi.cli.main import execute
 
 REPLY = {
     "query": "Q",
@@ -55,3 +57,35 @@ def test_slashes_of_an_api_path_are_not_encoded(workspace: Workspace, requested_
     workspace.queries.run("hall/rows", parameters={"a": "x&y"})
     workspace.queries.run("what?#%")
     assert requested_paths == ["/oi-api/warm-queries/hall/rows?p.a=x%26y", "/oi-api/warm-queries/what%3F%23%25"]
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["query", "run", "newest"],
+        ["query", "run", "newest", "--json"],
+        ["query", "run", "newest", "--format", "csv"],
+        ["query", "run", "newest", "-o", "newest.parquet"],
+        ["kql", "Telemetry"],
+        ["kql", "Telemetry", "--json"],
+    ],
+)
+@pytest.mark.parametrize("is_truncated", [True, False])
+def test_commands_report_missing_rows_in_each_format(
+    arguments: list[str],
+    is_truncated: bool,  # noqa: FBT001  a parameter of the test
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """If the limit cuts the rows of a query, the command reports this on standard error in each output format."""
+    headers = {"x-query-truncated": "true" if is_truncated else "false"}
+    reply = httpx.Response(200, json={**REPLY, "truncated": is_truncated}, headers=headers)
+    client = httpx.Client(base_url="https://plant.example", transport=httpx.MockTransport(lambda _request: reply))
+    monkeypatch.setattr("oi._sync.transport.httpx.Client", lambda **_: client)
+    monkeypatch.setenv("OI_URL", "https://plant.example")
+    monkeypatch.setenv("OI_TOKEN", "t")
+    monkeypatch.chdir(tmp_path)
+    assert execute(arguments) == 0
+    note = "the query has more rows; raise --limit to see them\n"
+    assert capsys.readouterr().err == (note if is_truncated else "")

@@ -130,13 +130,12 @@ def run_query(
             return
         media_type = _MEDIA_TYPES.get(form, "application/json")
         chosen = build_parameters(values, time_range, start, end, limit)
-        content, _ = workspace.queries.run_raw(lookup, media_type, chosen)
+        content, headers = workspace.queries.run_raw(lookup, media_type, chosen)
     if output is not None:
         output.write_bytes(content)
-        return
-    sys.stdout.buffer.write(content)
-    if form == "json":
-        sys.stdout.buffer.write(b"\n")
+    else:
+        sys.stdout.buffer.write(content + (b"\n" if form == "json" else b""))
+    _print_note_about_missing_rows(is_truncated=headers.get("x-query-truncated") == "true")
 
 
 def _split_query_parameter(text: str) -> tuple[str, str]:
@@ -152,7 +151,11 @@ def _print_result(result: "QueryResult", output: Path | None = None) -> None:
         print_rows(result.rows, columns, empty="no rows")
     else:
         output.write_text(format_rows(result.rows, columns) + "\n", encoding="utf-8")
-    if result.truncated:
+    _print_note_about_missing_rows(is_truncated=result.truncated)
+
+
+def _print_note_about_missing_rows(*, is_truncated: bool) -> None:
+    if is_truncated:
         click.echo("the query has more rows; raise --limit to see them", err=True)
 
 
@@ -224,6 +227,8 @@ def run_kql_text(
     with open_workspace() as workspace:
         if as_json:
             body = {"query": written, **build_parameters(None, time_range, start, end, limit)}
-            print_json(workspace.request("POST", "/oi-api/warm-queries", json=body, reads=True, is_slow=True))
+            reply = workspace.request("POST", "/oi-api/warm-queries", json=body, reads=True, is_slow=True)
+            print_json(reply)
+            _print_note_about_missing_rows(is_truncated=reply["truncated"])
             return
         _print_result(workspace.kql(written, time_range=time_range, start=start, end=end, limit=limit))

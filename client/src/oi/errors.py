@@ -70,7 +70,10 @@ class UnreachableError(ApiError):
 
 
 class InvalidRequestError(ApiError):
-    """The request is invalid (400, 413, 415, 422, 428); ``errors`` names the fields."""
+    """The request is invalid (400, 413, 415, 422, 428), or the service ignored invalid parameters.
+
+    ``errors`` names the fields.
+    """
 
 
 class SignInError(ApiError):

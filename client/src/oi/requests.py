@@ -7,7 +7,7 @@ from typing import Any
 
 import httpx
 
-from oi.errors import ApiError, NotFoundError, UnreachableError, build_api_error
+from oi.errors import ApiError, InvalidRequestError, NotFoundError, UnreachableError, build_api_error
 
 MAX_ATTEMPTS = 5
 """Default of the maximum number of attempts of one request."""
@@ -201,6 +201,22 @@ def parse_json_reply(response: httpx.Response) -> Any:
             f"{_format_url_without_secrets(response.url)} did not reply with JSON. Is it the address of a workspace?"
         )
         raise ApiError(response.status_code, "", detail) from None
+
+
+def require_used_parameters(response: httpx.Response) -> None:
+    """Check that the service has used all query parameters of a request for audit records.
+
+    The audit log ignores a parameter with an invalid value, such as a date that does not exist, and names it in a
+    header of the reply. The reply then contains other records than the caller requested.
+
+    Raises:
+        InvalidRequestError: the service has ignored a parameter; ``errors`` names it.
+    """
+    if ignored := response.headers.get("x-provenance-ignored"):
+        rule = "the value is invalid, or the service does not know the parameter"
+        errors = [{"field": name, "message": rule} for name in ignored.split(", ")]
+        detail = "The service ignored parameters of the request, and returned other records than requested."
+        raise InvalidRequestError(response.status_code, "", detail, problem={"errors": errors})
 
 
 def require_accepted(response: httpx.Response, count: int) -> None:

@@ -95,6 +95,9 @@ class AsyncAmendments:
             to_sequence: highest number of a record in its chain, inclusive.
             limit: maximum number of amendments, at most 1,000; 100 if omitted.
             offset: number of amendments to skip; appended records change the pages, but not a range of sequences.
+
+        Raises:
+            InvalidRequestError: a value is invalid, for instance a date that does not exist.
         """
         parameters = {
             "scopeKey": scope,
@@ -110,10 +113,7 @@ class AsyncAmendments:
             "limit": limit,
             "offset": offset,
         }
-        response = await self._transport.request("GET", _ROUTE, params=parameters)
-        records = parse_json_reply(response)
-        has_more = response.headers["x-provenance-has-more"] == "true"
-        return AuditPage(records, has_more, response.headers["x-provenance-target"])
+        return AuditPage.from_response(await self._transport.request("GET", _ROUTE, params=parameters))
 
     async def pending(self) -> Sequence["Amendment"]:
         """Return the pending amendments of all scopes, oldest first."""

@@ -3,16 +3,19 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
+
+import httpx
 
 from oi._sync.transport import Transport
 from oi.instants import format_instant
-from oi.requests import parse_json_reply
+from oi.requests import parse_json_reply, require_used_parameters
 
 if TYPE_CHECKING:
     from oi.models import AuditEvent, AuditScope, Checkpoint, InclusionProof, Verdict
 
 _ROUTE = "/oi-api/provenance"
+_OPTIONAL_PROPERTIES = ("NodeID", "BeforeState", "AfterState", "Name", "Description")
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,11 +26,29 @@ class AuditPage:
         records: records, newest first.
         has_more: whether further records match the query, which this page does not contain.
         target: name of the container whose audit chain was read.
+        damaged: RecordIDs of damaged records of the page, at most 100; placeholders replace these records.
     """
 
     records: Sequence[dict[str, Any]]
     has_more: bool
     target: str
+    damaged: Sequence[str] = ()
+
+    @classmethod
+    def from_response(cls, response: httpx.Response) -> Self:
+        """Build a page from the reply of the service.
+
+        Raises:
+            InvalidRequestError: the service ignored a parameter of the request.
+        """
+        require_used_parameters(response)
+        damaged = response.headers.get("x-provenance-damaged")
+        return cls(
+            records=parse_json_reply(response),
+            has_more=response.headers["x-provenance-has-more"] == "true",
+            target=response.headers["x-provenance-target"],
+            damaged=damaged.split(", ") if damaged else (),
+        )
 
 
 class Audit:
@@ -62,7 +83,12 @@ class Audit:
 
         Raises:
             SignInError: the API key belongs to a member that is a service and has no user identity.
+            ValueError: `members` contains another property, which the service would not store.
         """
+        for name in members:
+            if name not in _OPTIONAL_PROPERTIES:
+                known = ", ".join(_OPTIONAL_PROPERTIES)
+                raise ValueError(f"{name!r} is not an optional property of an audit event; use one of: {known}")
         body = {"ActionType": action_type, "EntityType": entity_type, "EntityID": entity_id, **members}
         if scope is not None:
             body["ScopeKey"] = scope
@@ -99,6 +125,9 @@ class Audit:
             to_sequence: highest number of a record in its chain, inclusive.
             limit: maximum number of records, at most 1,000; 100 if omitted.
             offset: number of records to skip; appended records change the pages, but not a range of sequences.
+
+        Raises:
+            InvalidRequestError: a value is invalid, for instance a date that does not exist.
         """
         parameters = {
             **_build_filters(target, scope, entity_type, action_type, user_id, start, end),
@@ -107,10 +136,7 @@ class Audit:
             "limit": limit,
             "offset": offset,
         }
-        response = self._transport.request("GET", f"{_ROUTE}/events/query", params=parameters)
-        records = parse_json_reply(response)
-        has_more = response.headers["x-provenance-has-more"] == "true"
-        return AuditPage(records, has_more, response.headers["x-provenance-target"])
+        return AuditPage.from_response(self._transport.request("GET", f"{_ROUTE}/events/query", params=parameters))
 
     def export(
         self,
@@ -137,6 +163,9 @@ class Audit:
             start: earliest time, inclusive.
             end: latest time, inclusive.
             limit: maximum number of records, at most 100,000; 10,000 if omitted.
+
+        Raises:
+            InvalidRequestError: a value is invalid, for instance a date that does not exist.
         """
         parameters = {
             **_build_filters(target, scope, entity_type, action_type, user_id, start, end),
@@ -144,6 +173,7 @@ class Audit:
             "limit": limit,
         }
         response = self._transport.request("GET", f"{_ROUTE}/events/export", params=parameters, is_slow=True)
+        require_used_parameters(response)
         return response.content, response.headers["x-provenance-has-more"] == "true"
 
     def verify(self, *, target: str | None = None, scope: str | None = None, record_id: str | None = None) -> "Verdict":

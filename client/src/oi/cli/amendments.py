@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from oi.cli.audit import add_date_options, add_page_options
+from oi.cli.audit import add_date_options, add_page_options, print_note_about_damage
 from oi.cli.output import JsonObject, add_json_option, open_workspace, print_json, print_rows
 from oi.cli.signing import add_signature_options, send_decision
 
@@ -34,16 +34,18 @@ def list_amendments(scope: str | None, status: str | None, as_json: bool, **filt
     if scope is None and (status not in {None, "pending"} or any(value is not None for value in filters.values())):
         raise click.UsageError("--scope is required with any filter other than --status pending.")
     records: Sequence[Mapping[str, Any]]
+    damaged: Sequence[str]
     with open_workspace() as workspace:
         if scope is None:
-            records, more = workspace.amendments.pending(), False
+            records, damaged, more = workspace.amendments.pending(), (), False
         else:
             page = workspace.amendments.list(scope, status=status, **filters)
-            records, more = page.records, page.has_more
+            records, damaged, more = page.records, page.damaged, page.has_more
     if as_json:
         print_json({"amendments": records} if scope is None else records)
-        return
-    print_rows(records, _COLUMNS, empty="no amendments")
+    else:
+        print_rows(records, _COLUMNS, empty="no amendments")
+    print_note_about_damage(damaged)
     if more:
         click.echo("further amendments match; narrow the filters or raise --limit", err=True)
 

@@ -1,6 +1,7 @@
 """Commands for the audit log."""
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -9,6 +10,7 @@ import click
 from oi.cli.main import DONE, REFUSED
 from oi.cli.output import Command, JsonObject, add_json_option, open_workspace, print_json, print_rows
 from oi.cli.verify import fetch_chain
+from oi.control_characters import escape_controls
 
 if TYPE_CHECKING:
     from oi.models import Verdict
@@ -99,10 +101,17 @@ def query_events(as_json: bool, **filters: Any) -> None:
         page = workspace.audit.query(**filters)
     if as_json:
         print_json(page.records)
-        return
-    print_rows(page.records, _COLUMNS, empty="no records")
+    else:
+        print_rows(page.records, _COLUMNS, empty="no records")
+    print_note_about_damage(page.damaged)
     if page.has_more:
         click.echo("further records match; narrow the filters or raise --limit", err=True)
+
+
+def print_note_about_damage(damaged: Sequence[str]) -> None:
+    """Print to standard error which records are damaged in the store, so that placeholders are shown for them."""
+    if damaged:
+        click.echo(f"damaged in the store: {', '.join(map(escape_controls, damaged))}; run `oi audit verify`", err=True)
 
 
 @audit_commands.command("export")

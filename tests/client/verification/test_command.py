@@ -8,7 +8,7 @@ import threading
 from collections.abc import AsyncIterator, Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
@@ -540,7 +540,7 @@ async def test_checkpoints_of_retired_keys_are_valid(
 def test_printed_texts_do_not_control_the_terminal(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Control characters in texts of the service or of an export are escaped."""
 
-    def raise_error(_url: str | None) -> tuple[str, str]:
+    def raise_error(_url: str | None) -> NoReturn:
         raise FetchError("refused\x1b[2J")
 
     assert main(["fetch", "--target", "AccessControl", "--out", str(tmp_path / "out.json")], raise_error) == 1

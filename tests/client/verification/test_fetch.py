@@ -14,6 +14,11 @@ from shared.provenance.hash_rule import LAST_SEQUENCE, format_record_id
 from tests.unit.shared.backends.test_outbound_http import create_certificate
 
 
+def get_jwt(_is_rejected: bool) -> str:  # noqa: FBT001  the type GetToken
+    """Return the same token for each request."""
+    return "jwt"
+
+
 class GrowingChain:
     """Fake service with an audit chain, to which records are appended after each reply.
 
@@ -22,6 +27,8 @@ class GrowingChain:
         missing: sequence numbers of records that were removed from the chain.
         page: maximum number of records in a reply.
         failures: status and ``Retry-After`` of the next replies; the status 0 cuts the body of a reply.
+        tokens: tokens of the requests.
+        ended: tokens that the service rejects.
     """
 
     def __init__(self, count: int) -> None:
@@ -31,6 +38,8 @@ class GrowingChain:
         self.page = PAGE
         self.address = ""
         self.failures: list[tuple[int, str]] = []
+        self.tokens: list[str] = []
+        self.ended = set[str]()
 
     def reply(self, path: str) -> tuple[int, dict[str, str], bytes]:
         """Return the status, the headers and the body of a reply."""
@@ -57,7 +66,8 @@ def chain() -> Iterator[GrowingChain]:
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            status, headers, body = chain.reply(self.path)
+            chain.tokens.append(self.headers["Authorization"].removeprefix("Bearer "))
+            status, headers, body = (401, {}, b"{}") if chain.tokens[-1] in chain.ended else chain.reply(self.path)
             self.send_response(status)
             for name, value in {"Content-Length": str(len(body)), **headers}.items():
                 self.send_header(name, value)
@@ -78,7 +88,7 @@ def chain() -> Iterator[GrowingChain]:
 
 def fetch_sequences(chain: GrowingChain, output: Path) -> list[int]:
     """Download the chain; return the sequence numbers of the records in the export."""
-    fetch_chain(chain.address, "jwt", "AccessControl", "", output)
+    fetch_chain(chain.address, get_jwt, "AccessControl", "", output)
     return [int(record["RecordID"]) for record in json.loads(output.read_text())]
 
 
@@ -156,16 +166,36 @@ def test_a_permanent_failure_ends_the_download(
     """The download ends after five attempts of a request, after a long `Retry-After`, and after every other error."""
     chain.failures = list(failures)
     with pytest.raises(FetchError) as failed:
-        fetch_chain(chain.address, "jwt", "AccessControl", "", tmp_path / "export.json")
+        fetch_chain(chain.address, get_jwt, "AccessControl", "", tmp_path / "export.json")
     assert (failed.value.exit_status, len(pauses), chain.failures) == (exit_status, attempts - 1, [])
     assert not (tmp_path / "export.json").exists()
+
+
+def test_each_request_of_a_download_gets_a_valid_token(chain: GrowingChain, tmp_path: Path) -> None:
+    """Each request has its own token; after 401 it is repeated with a new one, but not if the token is the same."""
+    chain.count = chain.end = 2 * PAGE
+    chain.ended = {"3"}
+    issued: list[bool] = []
+
+    def issue_token(is_rejected: bool) -> str:  # noqa: FBT001  the type GetToken
+        issued.append(is_rejected)
+        return str(len(issued))
+
+    fetch_chain(chain.address, issue_token, "AccessControl", "", tmp_path / "export.json")
+    assert chain.tokens == [str(number) for number in range(1, len(issued) + 1)]
+    assert [number for number, is_rejected in enumerate(issued, 1) if is_rejected] == [4]
+    chain.ended = {"jwt"}
+    chain.tokens.clear()
+    with pytest.raises(FetchError, match="401"):
+        fetch_chain(chain.address, get_jwt, "AccessControl", "", tmp_path / "other.json")
+    assert chain.tokens == ["jwt"]
 
 
 @pytest.mark.parametrize("url", ["http://plant.example", "https://user:secret@plant.example"])
 def test_the_token_is_sent_only_to_a_protected_address(tmp_path: Path, pauses: list[float], url: str) -> None:
     """The download ends as wrong usage for http to another computer and for a password in the address."""
     with pytest.raises(FetchError, match=r"must begin with https|user name or a password") as failed:
-        fetch_chain(url, "jwt", "AccessControl", "", tmp_path / "export.json")
+        fetch_chain(url, get_jwt, "AccessControl", "", tmp_path / "export.json")
     assert (failed.value.exit_status, "secret" in str(failed.value), pauses) == (2, False, [])
 
 
@@ -188,7 +218,9 @@ def test_a_request_is_not_repeated_after_an_invalid_certificate(tmp_path: Path, 
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
         with pytest.raises(FetchError, match="certificate verify failed") as failed:
-            fetch_chain(f"https://127.0.0.1:{server.server_port}", "jwt", "AccessControl", "", tmp_path / "export.json")
+            fetch_chain(
+                f"https://127.0.0.1:{server.server_port}", get_jwt, "AccessControl", "", tmp_path / "export.json"
+            )
         server.shutdown()
         thread.join()
     assert (failed.value.exit_status, pauses) == (3, [])
@@ -205,7 +237,7 @@ def test_two_downloads_to_one_file_do_not_mix(chain: GrowingChain, tmp_path: Pat
             is_second_started = True
             chain.failures = [(404, ""), (403, "")]
             with pytest.raises(FetchError):
-                fetch_chain(chain.address, "jwt", "AccessControl", "", output)
+                fetch_chain(chain.address, get_jwt, "AccessControl", "", output)
         return reply(path)
 
     chain.count = chain.end = 2 * PAGE

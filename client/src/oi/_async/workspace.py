@@ -91,12 +91,15 @@ class AsyncWorkspace:
         identity: Identity = await self._transport.get_json("/workspace/api/keys/whoami")
         return identity
 
-    async def get_token(self) -> str:
+    async def get_token(self, *, renew: bool = False) -> str:
         """Return the access token that was passed to the client, or a token for the API key.
 
         A token for the API key is valid for at least another minute.
+
+        Args:
+            renew: whether to request a new token for the API key even if the current one has not expired.
         """
-        return await self._transport.get_token()
+        return await self._transport.get_token(renew=renew)
 
     async def request(self, method: str, path: str, **options: Any) -> Any:
         """Send a request to any route of the API and return the JSON reply; None if the reply is empty.

@@ -91,12 +91,15 @@ class Workspace:
         identity: Identity = self._transport.get_json("/workspace/api/keys/whoami")
         return identity
 
-    def get_token(self) -> str:
+    def get_token(self, *, renew: bool = False) -> str:
         """Return the access token that was passed to the client, or a token for the API key.
 
         A token for the API key is valid for at least another minute.
+
+        Args:
+            renew: whether to request a new token for the API key even if the current one has not expired.
         """
-        return self._transport.get_token()
+        return self._transport.get_token(renew=renew)
 
     def request(self, method: str, path: str, **options: Any) -> Any:
         """Send a request to any route of the API and return the JSON reply; None if the reply is empty.

@@ -1,10 +1,14 @@
 """Commands of the offline verifier. The verifier parses its options itself, because it must also run without click."""
 
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from functools import partial
+
 import click
 
 from oi.cli.main import UNREACHABLE, WRONG_USAGE
 from oi.verification.command import main
-from oi.verification.fetch import FetchError
+from oi.verification.fetch import FetchError, GetToken
 
 _RAW = {"ignore_unknown_options": True, "help_option_names": []}
 
@@ -20,25 +24,46 @@ def verify_file(arguments: tuple[str, ...]) -> int:
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 def fetch_chain(arguments: tuple[str, ...]) -> int:
     """Download a whole audit chain and its newest checkpoint, for `oi verify-file`."""
-    return main(["fetch", *arguments], _get_url_and_token)
+    with ExitStack() as stack:
+        return main(["fetch", *arguments], partial(_sign_in, stack))
 
 
-def _get_url_and_token(url: str | None) -> tuple[str, str]:
-    """Return the address of a service and a token for it, from the login or the environment variables.
+def _sign_in(stack: ExitStack, url: str | None) -> tuple[str, GetToken]:
+    """Open a workspace, which the stack closes; return the address of its service and a function that returns tokens.
+
+    Args:
+        stack: closes the workspace.
+        url: address of the service; if None, that of the login or of the environment variables.
 
     Raises:
-        FetchError: no address or credential is known, or the service rejects the credential.
+        FetchError: no address or credential is known.
     """
-    from oi import ApiError, Workspace  # noqa: PLC0415  loads httpx
+    from oi import Workspace  # noqa: PLC0415  loads httpx
     from oi.cli.stored_login import require_login  # noqa: PLC0415  verify-file needs no login
-    from oi.requests import is_service_unreachable  # noqa: PLC0415  loads httpx
 
     try:
         login = require_login(url)
-        with Workspace(login.url, key=login.key, token=login.token, scopes=["Workspace.Provenance.Read"]) as workspace:
-            return login.url, workspace.get_token()
     except click.UsageError as error:
         raise FetchError(str(error), exit_status=WRONG_USAGE) from None
+    with _convert_api_errors():
+        workspace = Workspace(login.url, key=login.key, token=login.token, scopes=["Workspace.Provenance.Read"])
+    stack.enter_context(workspace)
+
+    def get_token(is_rejected: bool) -> str:
+        with _convert_api_errors():
+            return workspace.get_token(renew=is_rejected)
+
+    return login.url, get_token
+
+
+@contextmanager
+def _convert_api_errors() -> Iterator[None]:
+    """Convert an error of the client: the service rejects the credential, or cannot be reached."""
+    from oi import ApiError  # noqa: PLC0415  loads httpx
+    from oi.requests import is_service_unreachable  # noqa: PLC0415  loads httpx
+
+    try:
+        yield
     except ApiError as error:
         exit_status = UNREACHABLE if is_service_unreachable(error) else 1
         raise FetchError(str(error), error.status, exit_status=exit_status) from None

@@ -18,7 +18,7 @@ from urllib.parse import quote
 from oi.control_characters import escape_controls
 from oi.verification.bundle import verify_bundle
 from oi.verification.export import BrokenError, UnreadableError, parse_export, parse_records, verify_export
-from oi.verification.fetch import FetchError, build_checkpoint_path, fetch_chain
+from oi.verification.fetch import FetchError, GetToken, build_checkpoint_path, fetch_chain
 from oi.verification.hash_rule import get_record_time
 from oi.verification.key_sets import parse_keys
 from oi.verification.notes import (
@@ -40,8 +40,8 @@ _CHAIN_NAME = re.compile(
 TARGETS = ("PlatformConfig", "AccessControl", "DomainEvents", "DomainAmendments")
 
 
-SignIn = Callable[[str | None], tuple[str, str]]
-"""Function that returns the address of a service and a token for it.
+SignIn = Callable[[str | None], tuple[str, GetToken]]
+"""Function that returns the address of a service and a function that returns tokens for it.
 
 Its argument is the address; None stands for the service of the stored login.
 """
@@ -54,7 +54,8 @@ def main(arguments: list[str], sign_in: SignIn | None = None) -> int:
 
     Args:
         arguments: arguments of the command line.
-        sign_in: returns address and token of a service; used by ``fetch`` if its arguments or the environment lack one.
+        sign_in: returns address and tokens of a service; used by ``fetch`` if its arguments or the environment lack
+            one of both.
     """
     try:
         if arguments[:1] == ["fetch"]:
@@ -246,15 +247,16 @@ def _load_verifier_keys(option: str) -> list[VerifierKey]:
 def _run_fetch_command(options: argparse.Namespace, sign_in: SignIn | None) -> int:
     """Download a chain for the command ``fetch`` and print the result; return the exit status."""
     url, token = options.url, os.environ.get(options.token_variable, "")
+    get_token: GetToken | None = (lambda _is_rejected: token) if token else None
     try:
-        if sign_in is not None and not (url and token):
+        if sign_in is not None and not (url and get_token):
             found = sign_in(url)
-            url, token = url or found[0], token or found[1]
+            url, get_token = url or found[0], get_token or found[1]
         if not url:
             return _report_undecided_result("the address of the service is missing")
-        if not token:
+        if get_token is None:
             return _report_undecided_result(f"the environment variable {options.token_variable} contains no token")
-        fetched = fetch_chain(url, token, options.target, options.scope, Path(options.out))
+        fetched = fetch_chain(url, get_token, options.target, options.scope, Path(options.out))
     except (FetchError, OSError) as error:
         if sign_in is None:
             return _report_undecided_result(str(error))

@@ -16,7 +16,7 @@ import sys
 import urllib.error
 import urllib.parse
 import urllib.request
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from pathlib import Path
@@ -47,6 +47,12 @@ _HASH: Final = re.compile("[0-9a-f]{64}")
 _REPEATED: Final = frozenset({HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.BAD_GATEWAY, HTTPStatus.SERVICE_UNAVAILABLE})
 _PROXY_ERRORS: Final = frozenset({HTTPStatus.BAD_GATEWAY, HTTPStatus.SERVICE_UNAVAILABLE, HTTPStatus.GATEWAY_TIMEOUT})
 _MAX_DELAY_DIGITS: Final = 5
+
+GetToken = Callable[[bool], str]
+"""Function that returns a bearer token, and is called before each request.
+
+Its argument is True if the service has rejected the last token, so that a new one is necessary.
+"""
 
 
 class FetchError(Exception):
@@ -149,7 +155,7 @@ def build_checkpoint_path(export: Path) -> Path:
     return export.with_name(f"{export.name}.checkpoint")
 
 
-def fetch_chain(url: str, token: str, target: str, scope_key: str, output: Path) -> FetchResult:
+def fetch_chain(url: str, get_token: GetToken, target: str, scope_key: str, output: Path) -> FetchResult:
     """Download an audit chain into one file, oldest record first, and its newest signed checkpoint into a second file.
 
     The checkpoint is requested first, so that the records cover it. An existing checkpoint is not replaced if the
@@ -159,7 +165,7 @@ def fetch_chain(url: str, token: str, target: str, scope_key: str, output: Path)
 
     Args:
         url: address of the service.
-        token: bearer token with the access right Workspace.Provenance.Read.
+        get_token: returns a bearer token with the access right Workspace.Provenance.Read.
         target: container of the chain.
         scope_key: scope of a domain chain, otherwise empty.
         output: path of the export, which is created when the download is complete.
@@ -169,17 +175,14 @@ def fetch_chain(url: str, token: str, target: str, scope_key: str, output: Path)
             token has invalid characters, or the address is not an https address without a user name; http is allowed
             only to this computer.
     """
-    if not (token.isascii() and token.isprintable()):
-        # An error of the HTTP library would print the token.
-        raise FetchError("the token contains invalid characters")
     try:
         check_address(url)
     except ValueError as error:
         raise FetchError(str(error), exit_status=_WRONG_USAGE) from None
-    note, reason = _fetch_checkpoint_or_reason(url, token, _build_chain_query(target, scope_key))
+    note, reason = _fetch_checkpoint_or_reason(url, get_token, _build_chain_query(target, scope_key))
     contradictions = []
     with create_draft(output) as draft:
-        history = _write_records_and_compute_hashes(_fetch_records(url, token, target, scope_key), draft)
+        history = _write_records_and_compute_hashes(_fetch_records(url, get_token, target, scope_key), draft)
         while contradiction := _describe_contradiction(history, note, output):
             contradictions.append(contradiction)
             output = output.with_name(f"{output.name}.new")
@@ -251,13 +254,13 @@ def _build_chain_query(target: str, scope_key: str) -> dict[str, Any]:
     return {"target": target} | ({"scopeKey": scope_key} if scope_key else {})
 
 
-def _fetch_checkpoint_or_reason(url: str, token: str, chain: dict[str, Any]) -> tuple[str, str]:
+def _fetch_checkpoint_or_reason(url: str, get_token: GetToken, chain: dict[str, Any]) -> tuple[str, str]:
     """Return the newest signed checkpoint of a chain, or an empty text and the reason why there is none.
 
     The reason is empty if there is a checkpoint.
     """
     try:
-        reply, _ = _fetch_body_and_has_more_header(url, token, "checkpoint", chain)
+        reply, _ = _fetch_body_and_has_more_header(url, get_token, "checkpoint", chain)
     except FetchError as error:
         if error.status in _NO_NOTE:
             return "", _NO_NOTE[HTTPStatus(error.status)]
@@ -312,7 +315,7 @@ def _parse_checkpoint(note: str) -> _Checkpoint | None:
         return None
 
 
-def _fetch_records(url: str, token: str, target: str, scope_key: str) -> Iterator[Any]:
+def _fetch_records(url: str, get_token: GetToken, target: str, scope_key: str) -> Iterator[Any]:
     """Yield the records of a chain in order; request ranges of sequence numbers, whose content never changes.
 
     The start of the next range is computed and never read from a record, because a damaged record may have any
@@ -323,13 +326,13 @@ def _fetch_records(url: str, token: str, target: str, scope_key: str) -> Iterato
     while first <= LAST_SEQUENCE:
         following = first + width
         query = {**chain, "fromSequence": first, "toSequence": following - 1, "limit": PAGE}
-        page, more = _fetch_page_and_has_more(url, token, query)
+        page, more = _fetch_page_and_has_more(url, get_token, query)
         is_end = False
         if not more and len(page) < width:
-            is_end = not _has_records(url, token, chain, following)
+            is_end = not _has_records(url, get_token, chain, following)
             if not is_end:
                 # Records that were appended after the first reply complete the range, unless the chain has a gap.
-                page, more = _fetch_page_and_has_more(url, token, query)
+                page, more = _fetch_page_and_has_more(url, get_token, query)
         if more and width > 1:
             # The page was limited by its size, or the range was widened in a gap.
             width //= 2
@@ -344,22 +347,22 @@ def _fetch_records(url: str, token: str, target: str, scope_key: str) -> Iterato
         width = PAGE if page else width * 2
 
 
-def _has_records(url: str, token: str, chain: dict[str, Any], first: int) -> bool:
+def _has_records(url: str, get_token: GetToken, chain: dict[str, Any], first: int) -> bool:
     """Return whether a chain has records from a sequence number on."""
     return first <= LAST_SEQUENCE and any(
-        _fetch_page_and_has_more(url, token, {**chain, "fromSequence": first, "limit": 1})
+        _fetch_page_and_has_more(url, get_token, {**chain, "fromSequence": first, "limit": 1})
     )
 
 
-def _fetch_page_and_has_more(url: str, token: str, query: dict[str, Any]) -> tuple[list[Any], bool]:
+def _fetch_page_and_has_more(url: str, get_token: GetToken, query: dict[str, Any]) -> tuple[list[Any], bool]:
     """Return one page of the records in a range, newest first, and whether the range contains further records."""
-    page, more = _fetch_body_and_has_more_header(url, token, "events/query", query)
+    page, more = _fetch_body_and_has_more_header(url, get_token, "events/query", query)
     if not isinstance(page, list) or more not in {"true", "false"}:
         raise FetchError("the reply of the service does not contain records")
     return page, more == "true"
 
 
-def _fetch_body_and_has_more_header(url: str, token: str, path: str, query: dict[str, Any]) -> tuple[Any, str]:
+def _fetch_body_and_has_more_header(url: str, get_token: GetToken, path: str, query: dict[str, Any]) -> tuple[Any, str]:
     """Send a request to the service; return the body of the reply and its header ``x-provenance-has-more``.
 
     A request that is rejected with status 429, 502 or 503, or whose connection is lost, is repeated after a pause. A
@@ -369,7 +372,7 @@ def _fetch_body_and_has_more_header(url: str, token: str, path: str, query: dict
     attempt = 1
     while True:
         try:
-            return _send_once(address, token)
+            return _send_with_token(address, get_token)
         except _TemporaryError as error:
             delay = error.find_delay(attempt)
             if delay is None:
@@ -379,8 +382,23 @@ def _fetch_body_and_has_more_header(url: str, token: str, path: str, query: dict
         attempt += 1
 
 
+def _send_with_token(address: str, get_token: GetToken) -> tuple[Any, str]:
+    """Send a request with a token; if the service rejects the token, send the request once more with a new token."""
+    token = get_token(False)
+    try:
+        return _send_once(address, token)
+    except FetchError as error:
+        renewed = get_token(True) if error.status == HTTPStatus.UNAUTHORIZED else token
+        if renewed == token:
+            raise
+    return _send_once(address, renewed)
+
+
 def _send_once(address: str, token: str) -> tuple[Any, str]:
     """Send a request, without repetition; return the body of the reply and its header ``x-provenance-has-more``."""
+    if not (token.isascii() and token.isprintable()):
+        # An error of the HTTP library would print the token.
+        raise FetchError("the token contains invalid characters")
     try:
         # The token must not be sent to the destination of a redirect.
         request = urllib.request.Request(address)  # noqa: S310  checked by the caller

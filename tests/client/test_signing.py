@@ -4,6 +4,7 @@ import io
 import json
 from datetime import UTC, datetime, timedelta
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -16,6 +17,16 @@ URL = "https://plant.example"
 PATH = "/oi-api/provenance/amendments/000000000007/approve"
 APPROVE = ["amendments", "approve", "000000000007", "--scope", "line-1"]
 SIGNED = [*APPROVE, "--meaning", "approval", "--statement", "I checked it."]
+DRAFT = {"lookup": "newest", "name": "Newest", "surface": "hall", "kql": "print 7", "etag": '"7"', "approval": None}
+APPROVE_QUERY = ["query", "approve", "newest"]
+
+
+class Terminal(io.StringIO):
+    """Standard input of a command that a person executes in a terminal."""
+
+    def isatty(self) -> bool:
+        """Return that the input is a terminal."""
+        return True
 
 
 class Service:
@@ -28,6 +39,7 @@ class Service:
         self.requests: list[tuple[str, str, Any]] = []
         self.scopes: list[str | None] = []
         self.paths: list[str] = []
+        self.conditions: list[str | None] = []
 
     def reply_to_request(self, request: httpx.Request) -> httpx.Response:
         """Reply to a request; the token that the fake service issues for an API key equals the key."""
@@ -44,7 +56,10 @@ class Service:
             number = int(request.url.params.get("cursor", "1"))
             signature = {"SignedAt": f"2026-05-0{number}", "PrintedName": "Ann", "Meaning": "review", "UserID": "ann@p"}
             return httpx.Response(200, json={"signatures": [signature], "cursor": "2" if number == 1 else None})
+        if path == "/oi-api/warm-queries":
+            return httpx.Response(200, json={"warmQueries": [DRAFT]})
         self.paths.append(request.url.raw_path.decode())
+        self.conditions.append(request.headers.get("if-match"))
         body = json.loads(request.content or "null")
         self.requests.append((credential, path, body))
         if credential != self.fresh:
@@ -138,7 +153,7 @@ def test_a_signature_statement_without_a_meaning_is_rejected(service: Service) -
 def test_queries_and_rejections_are_signed(service: Service) -> None:
     """Decisions about queries and rejections of amendments can be signed."""
     service.fresh = "oik_stored"
-    assert execute(["query", "approve", "newest", "--meaning", "review"]) == 0
+    assert execute([*APPROVE_QUERY, "--if-match", '"7"', "--meaning", "review"]) == 0
     assert execute(["query", "reject", "newest", "--comment", "No.", "--meaning", "rejection"]) == 0
     reject = ["amendments", "reject", "000000000007", "--scope", "line-1", "--reason", "No.", "--meaning", "rejection"]
     assert execute(reject) == 0
@@ -152,9 +167,49 @@ def test_queries_and_rejections_are_signed(service: Service) -> None:
 def test_decisions_without_a_meaning_are_not_signed(service: Service) -> None:
     """A decision without a meaning is sent unsigned."""
     service.fresh = "oik_stored"
-    assert execute(["query", "approve", "newest"]) == 0
+    assert execute([*APPROVE_QUERY, "--if-match", '"7"']) == 0
     assert execute(APPROVE) == 0
     assert [body for _, _, body in service.requests] == [None, {}]
+
+
+@pytest.mark.parametrize(("answer", "exit_code", "conditions"), [("y", 0, ['"7"', '"7"']), ("n", 1, [])])
+def test_the_command_approves_only_the_draft_that_it_showed(
+    service: Service,
+    answer: str,
+    exit_code: int,
+    conditions: list[str],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """In a terminal, the command shows the draft, asks, and sends the ETag of this draft, also with another key."""
+    monkeypatch.setattr("sys.stdin", Terminal(f"{answer}\n"))
+    monkeypatch.setattr("oi.cli.signing._read_api_key_of_signer", lambda: "oik_typed")
+    assert execute([*APPROVE_QUERY, "--meaning", "approval", "--json"]) == exit_code
+    assert service.conditions == conditions
+    shown = capsys.readouterr()
+    assert 'Newest (newest), surface hall, draft\n  ETag "7"\nprint 7\n' in shown.err
+    assert "print 7" not in shown.out
+
+
+def test_a_script_states_which_draft_it_approves(service: Service, capsys: pytest.CaptureFixture[str]) -> None:
+    """Without a terminal, an approval needs the ETag of the draft; nothing is sent without it."""
+    assert execute(APPROVE_QUERY) == 2
+    assert "--if-match" in capsys.readouterr().err
+    assert service.requests == service.scopes == []
+
+
+def test_changes_of_a_query_can_depend_on_its_etag(service: Service, tmp_path: Path) -> None:
+    """Commands and library send the ETag with which the caller has read the query; without one, no condition."""
+    service.fresh = "oik_stored"
+    definition = tmp_path / "query.json"
+    definition.write_text("{}")
+    put, reject = ["query", "put", "newest", str(definition)], ["query", "reject", "newest", "--comment", "No."]
+    for command in (put, reject, [*APPROVE_QUERY]):
+        assert execute([*command, "--if-match", '"7"']) == 0
+    assert execute(put) == execute(reject) == 0
+    with Workspace(URL, key="oik_stored") as workspace:
+        workspace.queries.delete("newest", etag='"7"')
+    assert service.conditions == ['"7"', '"7"', '"7"', None, None, '"7"']
 
 
 def test_a_program_with_a_stored_key_does_not_sign_in_again(service: Service) -> None:

@@ -53,19 +53,23 @@ def write_json(path: Path, value: Any) -> str:
 def test_a_query_is_written_approved_and_executed(run_oi: Run, tmp_path: Path) -> None:
     """Editors can neither run nor approve their own draft query.
 
-    After another person's approval, it runs in each output format.
+    Changes and approvals with an old ETag are rejected. After another person's approval, it runs in each output format.
     """
     file = write_json(
         tmp_path / "query.json", {"name": "Three", "surface": "hall", "kql": "range n from 1 to 3 step 1"}
     )
+    old = ("--if-match", '"old"')
     run_oi("query", "put", "three", file, member=ADMIN)
-    assert "MAKER_CHECKER_VIOLATION" in run_oi("query", "approve", "three", member=ADMIN, code=1)
+    assert "MAKER_CHECKER_VIOLATION" in run_oi("query", "approve", "three", *old, member=ADMIN, code=1)
     assert "waits for approval" in run_oi("query", "put", "three", file)
     assert "QUERY_NOT_APPROVED" in run_oi("query", "run", "three", code=1)
     run_oi("query", "reject", "three", "--comment", "Say why.", member=ADMIN)
     assert "surface hall, rejected draft" in run_oi("query", "show", "three")
+    assert "PRECONDITION_FAILED" in run_oi("query", "put", "three", file, *old, code=1)
     run_oi("query", "put", "three", file)
-    run_oi("query", "approve", "three", member=ADMIN)
+    assert "PRECONDITION_FAILED" in run_oi("query", "approve", "three", *old, member=ADMIN, code=1)
+    etag = read_json(run_oi, "query", "show", "three")["etag"]
+    run_oi("query", "approve", "three", "--if-match", etag, member=ADMIN)
     assert run_oi("query", "run", "three", "--limit", "2").split() == ["n", "1", "2"]
     assert [row["n"] for row in read_json(run_oi, "query", "run", "three")["results"]] == [1, 2, 3]
     # The suffix of the file chooses the format, unless an option does.

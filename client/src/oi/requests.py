@@ -51,6 +51,11 @@ def build_headers(token: str, headers: Mapping[str, str] | None, *, is_append: b
     return built
 
 
+def build_condition(etag: str | None) -> dict[str, str]:
+    """Build the header with which a change is made only if the item still has an ETag; empty for None."""
+    return {} if etag is None else {"If-Match": etag}
+
+
 def build_proxy_error(cause: Exception) -> UnreachableError:
     """Build the error if the HTTP or WebSocket library cannot use the proxy that the environment variables name.
 

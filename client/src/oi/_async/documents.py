@@ -5,7 +5,7 @@ from typing import Any
 from urllib.parse import quote
 
 from oi._async.transport import AsyncTransport
-from oi.requests import parse_json_reply
+from oi.requests import build_condition, parse_json_reply
 
 
 class AsyncDocuments:
@@ -76,7 +76,7 @@ class AsyncDocuments:
             self._build_path(str(document["id"])),
             params={"partitionKey": partition_key},
             json=document,
-            headers={} if etag is None else {"If-Match": etag},
+            headers=build_condition(etag),
         )
         replaced: dict[str, Any] = parse_json_reply(response)
         return replaced
@@ -96,7 +96,7 @@ class AsyncDocuments:
             "DELETE",
             self._build_path(document_id),
             params={"partitionKey": partition_key},
-            headers={} if etag is None else {"If-Match": etag},
+            headers=build_condition(etag),
         )
 
     def _build_path(self, document_id: str) -> str:

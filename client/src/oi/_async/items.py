@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from oi._async.transport import AsyncTransport
-from oi.requests import parse_json_reply
+from oi.requests import build_condition, parse_json_reply
 
 if TYPE_CHECKING:
     from oi.models import AlertDescription, WebhookDelivery, WebhookWithSecret
@@ -60,7 +60,7 @@ class AsyncItems:
             PreconditionFailedError: the stored item no longer has the ETag `etag`, or `create_only` is set and the item
                 exists already.
         """
-        headers = {} if etag is None else {"If-Match": etag}
+        headers = build_condition(etag)
         if create_only:
             headers["If-None-Match"] = "*"
         response = await self._transport.request("PUT", self._build_path(key), json=item, headers=headers)
@@ -73,8 +73,7 @@ class AsyncItems:
         Raises:
             ConflictError: other items refer to the item.
         """
-        headers = {} if etag is None else {"If-Match": etag}
-        await self._transport.request("DELETE", self._build_path(key), headers=headers)
+        await self._transport.request("DELETE", self._build_path(key), headers=build_condition(etag))
 
     def _build_path(self, key: str) -> str:
         return f"{self._route}/{quote(key, safe='')}"

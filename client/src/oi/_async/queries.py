@@ -8,7 +8,7 @@ from urllib.parse import quote
 from oi._async.transport import AsyncTransport
 from oi.errors import NotFoundError
 from oi.instants import format_instant
-from oi.requests import build_signature_property, parse_json_reply
+from oi.requests import build_condition, build_signature_property, parse_json_reply
 from oi.results import QueryResult
 
 if TYPE_CHECKING:
@@ -90,17 +90,26 @@ class AsyncQueries:
         )
         return response.content, response.headers
 
-    async def put(self, lookup: str, definition: Mapping[str, Any]) -> "QueryDefinition":
+    async def put(self, lookup: str, definition: Mapping[str, Any], *, etag: str | None = None) -> "QueryDefinition":
         """Create or replace a warm query; return its definition.
 
         The query is a draft until another person approves it.
+
+        Args:
+            lookup: short name of the query in URLs.
+            definition: JSON properties of the query.
+            etag: replace the query only if its definition still has this ETag.
+
+        Raises:
+            PreconditionFailedError: the definition no longer has the ETag `etag`.
         """
         route = f"{_ROUTE}/{quote(lookup, safe='')}"
-        reply: QueryDefinition = parse_json_reply(await self._transport.request("PUT", route, json=definition))
+        response = await self._transport.request("PUT", route, json=definition, headers=build_condition(etag))
+        reply: QueryDefinition = parse_json_reply(response)
         return reply
 
     async def approve(
-        self, lookup: str, *, meaning: str | None = None, statement: str | None = None
+        self, lookup: str, *, meaning: str | None = None, statement: str | None = None, etag: str | None = None
     ) -> "QueryDefinition":
         """Approve the draft of a warm query; its last editor cannot approve it.
 
@@ -109,17 +118,26 @@ class AsyncQueries:
             meaning: meaning of the electronic signature, for instance ``approval``; None for an approval that is not
                 signed.
             statement: text that is stored with the signature.
+            etag: property ``etag`` of the definition that the caller has read; the decision is refused if the
+                definition was changed since then.
 
         Raises:
             ForbiddenError: the caller edited the draft last.
             InvalidRequestError: the workspace requires a signature, or does not allow this meaning.
+            PreconditionFailedError: the definition no longer has the ETag `etag`.
             SignInError: the sign-in is too old for a signature (code ``REAUTHENTICATION_REQUIRED``); open another
                 `AsyncWorkspace` with the API key.
         """
-        return await self._send_decision(lookup, "approve", build_signature_property(meaning, statement))
+        return await self._send_decision(lookup, "approve", build_signature_property(meaning, statement), etag)
 
     async def reject(
-        self, lookup: str, comment: str, *, meaning: str | None = None, statement: str | None = None
+        self,
+        lookup: str,
+        comment: str,
+        *,
+        meaning: str | None = None,
+        statement: str | None = None,
+        etag: str | None = None,
     ) -> "QueryDefinition":
         """Reject the draft of a warm query, with a comment for its editor.
 
@@ -128,25 +146,32 @@ class AsyncQueries:
             comment: changes that the editor should make.
             meaning: ``rejection`` to sign the rejection; None for a rejection that is not signed.
             statement: text that is stored with the signature.
+            etag: property ``etag`` of the definition that the caller has read; the decision is refused if the
+                definition was changed since then.
 
         Raises:
             ForbiddenError: the caller edited the draft last.
             InvalidRequestError: the workspace requires a signature, or does not allow this meaning.
+            PreconditionFailedError: the definition no longer has the ETag `etag`.
             SignInError: as in :meth:`approve`.
         """
-        return await self._send_decision(
-            lookup, "reject", {"comment": comment, **build_signature_property(meaning, statement)}
-        )
+        body = {"comment": comment, **build_signature_property(meaning, statement)}
+        return await self._send_decision(lookup, "reject", body, etag)
 
-    async def _send_decision(self, lookup: str, decision: str, body: Mapping[str, Any]) -> "QueryDefinition":
+    async def _send_decision(
+        self, lookup: str, decision: str, body: Mapping[str, Any], etag: str | None
+    ) -> "QueryDefinition":
         route = f"{_ROUTE}/{quote(lookup, safe='')}/{decision}"
-        response = await self._transport.request("POST", route, json=body or None, appends=True)
+        response = await self._transport.request(
+            "POST", route, json=body or None, headers=build_condition(etag), appends=True
+        )
         reply: QueryDefinition = parse_json_reply(response)
         return reply
 
-    async def delete(self, lookup: str) -> None:
-        """Delete a warm query."""
-        await self._transport.request("DELETE", f"{_ROUTE}/{quote(lookup, safe='')}")
+    async def delete(self, lookup: str, *, etag: str | None = None) -> None:
+        """Delete a warm query. With an ETag, delete it only if its definition still has this ETag."""
+        route = f"{_ROUTE}/{quote(lookup, safe='')}"
+        await self._transport.request("DELETE", route, headers=build_condition(etag))
 
     async def run_kql(
         self,

@@ -5,7 +5,7 @@ from typing import Any
 from urllib.parse import quote
 
 from oi._sync.transport import Transport
-from oi.requests import parse_json_reply
+from oi.requests import build_condition, parse_json_reply
 
 
 class Documents:
@@ -74,7 +74,7 @@ class Documents:
             self._build_path(str(document["id"])),
             params={"partitionKey": partition_key},
             json=document,
-            headers={} if etag is None else {"If-Match": etag},
+            headers=build_condition(etag),
         )
         replaced: dict[str, Any] = parse_json_reply(response)
         return replaced
@@ -94,7 +94,7 @@ class Documents:
             "DELETE",
             self._build_path(document_id),
             params={"partitionKey": partition_key},
-            headers={} if etag is None else {"If-Match": etag},
+            headers=build_condition(etag),
         )
 
     def _build_path(self, document_id: str) -> str:

@@ -45,7 +45,11 @@ _EXAMPLES: Mapping[str, tuple[str, ...]] = {
     "keys list": ("oi keys list",),
     "keys revoke": ("oi keys revoke abcdefgh",),
     "logout": ("oi logout",),
-    "query approve": ("oi query approve latest-readings", "oi query approve latest-readings --meaning review"),
+    "query approve": (
+        "oi query approve latest-readings",
+        "oi query approve latest-readings --meaning review",
+        "oi query approve latest-readings --if-match '\"5d41402abc4b2a76\"'",
+    ),
     "query list": ("oi query list",),
     "query put": ("oi query put latest-readings query.json",),
     "query reject": ("oi query reject latest-readings --comment 'limit the time range'",),

@@ -78,10 +78,21 @@ def show_query(lookup: str, as_json: bool) -> None:
     if as_json:
         print_json(found)
         return
-    click.echo(f"{found['name']} ({found['lookup']}), surface {found['surface']}, {_describe_approval_state(found)}")
-    for parameter in found.get("parameters") or ():
-        click.echo(f"  parameter {parameter['name']}: {parameter['type']}, default {parameter.get('default')!r}")
-    click.echo(escape_controls_except_line_breaks(found["kql"]))
+    _print_definition(found)
+
+
+def _print_definition(found: "QueryDefinition", *, is_error_output: bool = False) -> None:
+    parameters = (
+        f"  parameter {each['name']}: {each['type']}, default {each.get('default')!r}"
+        for each in found.get("parameters") or ()
+    )
+    lines = (
+        f"{found['name']} ({found['lookup']}), surface {found['surface']}, {_describe_approval_state(found)}",
+        *parameters,
+        f"  ETag {found['etag']}",
+        escape_controls_except_line_breaks(found["kql"]),
+    )
+    click.echo("\n".join(lines), err=is_error_output)
 
 
 @query_commands.command("run")
@@ -162,39 +173,63 @@ def _print_note_about_missing_rows(*, is_truncated: bool) -> None:
 @query_commands.command("put")
 @click.argument("lookup")
 @click.argument("file", type=JSON_FILE)
+@click.option("--if-match", "etag", help="Replace the query only if it still has this ETag.")
 @add_json_option
-def put_query(lookup: str, file: Any, as_json: bool) -> None:
+def put_query(lookup: str, file: Any, etag: str | None, as_json: bool) -> None:
     """Create or replace a warm query from a JSON file with name, surface and kql: a draft until approved."""
     definition = read_json(file)
     with open_workspace() as workspace:
-        stored = workspace.queries.put(lookup, definition)
+        stored = workspace.queries.put(lookup, definition, etag=etag)
     print_json(stored) if as_json else click.echo(f"{lookup} is saved as a draft and waits for approval")
 
 
 @query_commands.command("approve")
 @click.argument("lookup")
+@click.option("--if-match", "etag", help="Approve without a question, only if the query still has this ETag.")
 @add_signature_options
 @add_json_option
-def approve_query(lookup: str, meaning: str | None, statement: str | None, as_json: bool) -> None:
+def approve_query(lookup: str, etag: str | None, meaning: str | None, statement: str | None, as_json: bool) -> None:
     """Approve a draft that another user edited; --meaning signs the approval.
+
+    Without --if-match, the command shows the draft and asks for a confirmation. `oi query show` prints the ETag.
 
     If the signature needs a more recent sign-in, the command asks for the API key, or reads it from standard input.
     """
+    known_etag = etag or _confirm_draft_and_get_etag(lookup)
     stored = send_decision(
         _RIGHT,
         meaning,
         statement,
-        lambda workspace: workspace.queries.approve(lookup, meaning=meaning, statement=statement),
+        lambda workspace: workspace.queries.approve(lookup, meaning=meaning, statement=statement, etag=known_etag),
     )
     print_json(stored) if as_json else click.echo(f"{lookup} is approved")
+
+
+def _confirm_draft_and_get_etag(lookup: str) -> str:
+    """Show the draft of a query, let the user confirm its approval, and return the ETag of the shown draft.
+
+    Raises:
+        UsageError: standard input is not a terminal, so that nobody can read the draft and confirm.
+        Abort: the user does not confirm.
+    """
+    if not sys.stdin.isatty():
+        raise click.UsageError("Pass --if-match with the ETag of the draft that you have read; see `oi query show`.")
+    with open_workspace() as workspace:
+        found = workspace.queries.get(lookup)
+    _print_definition(found, is_error_output=True)
+    click.confirm("Approve this draft?", abort=True, err=True)
+    return found["etag"]
 
 
 @query_commands.command("reject")
 @click.argument("lookup")
 @click.option("--comment", required=True, help="What the editor should change.")
+@click.option("--if-match", "etag", help="Reject the query only if it still has this ETag.")
 @add_signature_options
 @add_json_option
-def reject_query(lookup: str, comment: str, meaning: str | None, statement: str | None, as_json: bool) -> None:
+def reject_query(
+    lookup: str, comment: str, etag: str | None, meaning: str | None, statement: str | None, as_json: bool
+) -> None:
     """Reject a draft with a comment; --meaning rejection signs the rejection.
 
     If the signature needs a more recent sign-in, the command asks for the API key, or reads it from standard input.
@@ -203,7 +238,7 @@ def reject_query(lookup: str, comment: str, meaning: str | None, statement: str 
         _RIGHT,
         meaning,
         statement,
-        lambda workspace: workspace.queries.reject(lookup, comment, meaning=meaning, statement=statement),
+        lambda workspace: workspace.queries.reject(lookup, comment, meaning=meaning, statement=statement, etag=etag),
     )
     print_json(stored) if as_json else click.echo(f"{lookup} is rejected")
 

@@ -191,11 +191,12 @@ def put_query(lookup: str, file: Any, etag: str | None, as_json: bool) -> None:
 def approve_query(lookup: str, etag: str | None, meaning: str | None, statement: str | None, as_json: bool) -> None:
     """Approve a draft that another user edited; --meaning signs the approval.
 
-    Without --if-match, the command shows the draft and asks for a confirmation. `oi query show` prints the ETag.
+    In a terminal, without --if-match, the command shows the draft and asks for a confirmation. A script should pass the
+    ETag of the draft that was read; `oi query show` prints it.
 
     If the signature needs a more recent sign-in, the command asks for the API key, or reads it from standard input.
     """
-    known_etag = etag or _confirm_draft_and_get_etag(lookup)
+    known_etag = etag or (_confirm_draft_and_get_etag(lookup) if sys.stdin.isatty() else None)
     stored = send_decision(
         _RIGHT,
         meaning,
@@ -209,11 +210,8 @@ def _confirm_draft_and_get_etag(lookup: str) -> str:
     """Show the draft of a query, let the user confirm its approval, and return the ETag of the shown draft.
 
     Raises:
-        UsageError: standard input is not a terminal, so that nobody can read the draft and confirm.
         Abort: the user does not confirm.
     """
-    if not sys.stdin.isatty():
-        raise click.UsageError("Pass --if-match with the ETag of the draft that you have read; see `oi query show`.")
     with open_workspace() as workspace:
         found = workspace.queries.get(lookup)
     _print_definition(found, is_error_output=True)

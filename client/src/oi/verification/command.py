@@ -190,10 +190,18 @@ def _verify_exported_chain(options: argparse.Namespace) -> int:
 def _report_sound_records(records: Sequence[Mapping[str, Any]], checkpoint: CheckpointContent | None) -> int:
     """Print that the records of an export are valid; return the exit status, which is undecided without records."""
     count = len(records)
-    against = f", checkpoint of {checkpoint.size} agrees" if checkpoint else _WITHOUT_CHECKPOINT
+    against = _describe_checkpoint(checkpoint, count) if checkpoint else _WITHOUT_CHECKPOINT
     _print_line(f"sound: {count} records{against}" if count else f"empty: no records{against}")
     _warn_future_time(records)
     return SOUND if count else UNDECIDED
+
+
+def _describe_checkpoint(checkpoint: CheckpointContent, records: int) -> str:
+    """Return what a checkpoint proves about an export; an old one says nothing about the records after it."""
+    agrees = f", checkpoint of {checkpoint.size} agrees"
+    if checkpoint.size >= records:
+        return agrees
+    return f"{agrees}: nothing signed covers the last {records - checkpoint.size}, which could have been rewritten"
 
 
 def _warn_future_time(records: Sequence[Mapping[str, Any]]) -> None:

@@ -22,6 +22,7 @@ from tests.unit.shared.provenance.chains import (
     PLATFORM,
     WORKSPACE,
     Ledger,
+    build_event,
     build_parallel_options,
     filter_columns,
     open_filled_ledger,
@@ -470,6 +471,18 @@ async def test_the_offline_verifier_finds_forks_and_rewrites(
     forged = (await ledger.records(PLATFORM))[5].hash
     assert await verify_offline(ledger) == 1
     assert f"broken at {forged}: fork" in capsys.readouterr().out
+
+
+async def test_the_offline_verifier_names_records_after_the_checkpoint(
+    ledger: Ledger, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The offline verifier says how many records the checkpoint does not cover, because they can be rewritten."""
+    await ledger.checkpoints.create(PLATFORM)
+    await ledger.events.append_to_chain(PLATFORM, "editor", build_event(9))
+    ledger.tamper(reseal_records(10, lambda value: value.update(UserID="nobody")))
+    assert await verify_offline(ledger) == 0
+    unsigned = "nothing signed covers the last 1, which could have been rewritten"
+    assert capsys.readouterr().out == f"sound: 10 records, checkpoint of 9 agrees: {unsigned}\n"
 
 
 async def verify_offline(ledger: Ledger) -> int:

@@ -51,22 +51,29 @@ def install_command(folder: Path) -> Path:
 
 
 def test_the_tour_prints_the_shown_outputs(plant: Service, tmp_path: Path) -> None:
-    """If all commands of the tour run in order in one shell, each prints the output that the README shows."""
+    """If all commands of the tour run in order in one shell, each prints the output that the README shows.
+
+    A command fails only if the README shows its error.
+    """
     tour = [(command, output) for command, output in read_commands_and_outputs() if not command.startswith(STARTS)]
     assert len(tour) > 10
     mark = "=====8<====="
-    script = "\n".join(f"{_adapt_command(command, plant)}\necho '{mark}'" for command, _ in tour)
+    script = "\n".join(f'{_adapt_command(command, plant)}\necho "{mark} $?"' for command, _ in tour)
     path = f"{install_command(tmp_path)}{os.pathsep}{os.environ['PATH']}"
     environment = {**os.environ, "TMPDIR": str(tmp_path), "PATH": path, "NO_PROXY": "127.0.0.1"}
     done = subprocess.run(
         ["bash", "-c", script], cwd=ROOT, env=environment, capture_output=True, text=True, check=False, timeout=240
     )
-    outputs = done.stdout.split(f"{mark}\n")
-    for (command, expected), output in zip(tour, outputs, strict=False):
+    *parts, _ = re.split(rf"{mark} (\d+)\n", done.stdout)
+    outputs, statuses = parts[::2], parts[1::2]
+    assert len(outputs) == len(tour), f"the shell ended after {len(outputs)} commands\n{done.stdout}\n{done.stderr}"
+    for (command, expected), output, status in zip(tour, outputs, statuses, strict=True):
         shown = output.strip("\n")
         assert build_output_pattern(expected).fullmatch(shown), (
             f"$ {command}\n{shown}\n{done.stderr}\nis not\n{expected}"
         )
+        has_failed = status != "0"
+        assert has_failed == expected.startswith("error: "), f"$ {command}\nexit status {status}\n{done.stderr}"
 
 
 def test_the_tour_names_addresses_only_at_its_start() -> None:

@@ -384,7 +384,7 @@ def test_events_about_queries_and_connections_are_sent(
     """Events about drafts, their decisions and connection status are sent if they match the webhook's filter."""
     kinds = ["warm-query.pending-approval", "warm-query.rejected", "warm-query.approved", "connection.status-changed"]
     made = create_webhook(admin, receiver, "/catalog", eventTypes=kinds)
-    create_webhook(admin, receiver, "/filtered", eventTypes=kinds, filter={"connections": ["press"]})
+    filtered = create_webhook(admin, receiver, "/filtered", eventTypes=kinds, filter={"connections": ["pump-rig"]})
     path, query = "/oi-api/warm-queries/reported", {"name": "Reported", "surface": "hall", "kql": "Telemetry | count"}
     assert editor.put(path, json=query).status_code == 201
     assert admin.post(f"{path}/reject", json={"comment": "Not needed"}).status_code == 200
@@ -399,7 +399,10 @@ def test_events_about_queries_and_connections_are_sent(
     assert editor.post("/oi-api/telemetry/lathe", json=[{"messageId": "webhooks-lathe-1"}]).status_code == 202
     data = wait_for_event(receiver, "/catalog", "connection.status-changed").verify(made["secret"])["data"]
     assert (data["connection"], data["after"]) == ("lathe", "CONNECTED")
-    assert receiver.list_messages("/filtered") == []
+    assert editor.post("/oi-api/telemetry/pump-rig", json=[{"messageId": "webhooks-pump-rig-1"}]).status_code == 202
+    data = wait_for_event(receiver, "/filtered", "connection.status-changed").verify(filtered["secret"])["data"]
+    assert (data["connection"], data["after"]) == ("pump-rig", "CONNECTED")
+    assert len(receiver.list_messages("/filtered")) == 1
 
 
 def test_events_about_amendments_and_downloads_are_sent(

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qs, urlsplit
 
 import httpx
 import pytest
@@ -254,14 +255,28 @@ def _download_rows(service: Service) -> str:
     return "".join(service.create_anonymous_client().get(file["url"]).text for file in reply.json().get("files", []))
 
 
-def test_without_web_pubsub_only_live_streams_fail(tmp_path: Path) -> None:
-    """Without Web PubSub, only requests for live streams fail."""
+def test_only_live_streams_use_web_pubsub(tmp_path: Path) -> None:
+    """Live streams lead to the configured Web PubSub; if it cannot be reached, all other requests succeed."""
     settings = {"WEB_PUBSUB_ENDPOINT": "http://127.0.0.1:9", "WEB_PUBSUB_ACCESS_KEY": "k" * 32}
     service = Service(tmp_path / "data", WORKSPACE, settings).start()
     try:
+        _check_stream_addresses(service.create_client("viewer@t"))
         probe = Probe(service)
         probe.check_success(*EVERYTHING)
         probe.wait_for_readiness()
         wait_until(lambda: count_rows(service.create_client("editor@t"), "press"), lambda stored: stored == 1, 60)
     finally:
         assert service.stop() == 0
+
+
+def _check_stream_addresses(viewer: httpx.Client) -> None:
+    """Check that a handshake is redirected to Web PubSub, with its filters, and that a negotiated URL leads there."""
+    upgrade = {"Upgrade": "websocket", "Connection": "Upgrade"}
+    reply = viewer.get("/oi-api/live-stream?surface=hall&windowSec=5", headers=upgrade)
+    assert reply.status_code == 307
+    location = urlsplit(reply.headers["location"])
+    assert (location.scheme, location.netloc, location.path) == ("ws", "127.0.0.1:9", "/client/hubs/live")
+    assert set(parse_qs(location.query)) == {"access_token", "surface", "windowSec"}
+    negotiated = viewer.get("/oi-api/live-stream/negotiate").json()["url"]
+    assert negotiated.startswith("ws://127.0.0.1:9/client/hubs/live?")
+    check_problem(viewer.get("/oi-api/live-stream?surface=no", headers=upgrade), 404, "SURFACE_NOT_FOUND")

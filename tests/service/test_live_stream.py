@@ -8,7 +8,6 @@ from datetime import timedelta
 from itertools import count
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qs, urlsplit
 
 import httpx
 import pytest
@@ -466,30 +465,6 @@ async def test_replay_and_live_stream_have_no_gap_and_no_repeat(service: Service
     expected = {f"{mark}-{number}" for number in range(total)}
     for heard in listeners:
         assert set(heard) == expected
-
-
-def test_a_host_without_websockets_redirects_to_web_pubsub(tmp_path: Path) -> None:
-    """A host without WebSockets redirects handshakes to Web PubSub; a failure of Web PubSub affects only streams."""
-    elsewhere = {"WEB_PUBSUB_ENDPOINT": "http://127.0.0.1:9", "WEB_PUBSUB_ACCESS_KEY": "a key for this test alone, 40"}
-    own = Service(tmp_path / "data", Path(__file__).with_name("workspace.yaml"), elsewhere).start()
-    try:
-        headers = {"Upgrade": "websocket", "Connection": "Upgrade"}
-        reply = own.create_client("viewer@t").get("/oi-api/live-stream?surface=hall&windowSec=5", headers=headers)
-        assert reply.status_code == 307
-        location = urlsplit(reply.headers["location"])
-        assert (location.scheme, location.netloc, location.path) == ("ws", "127.0.0.1:9", "/client/hubs/live")
-        assert set(parse_qs(location.query)) == {"access_token", "surface", "windowSec"}
-        check_problem(
-            own.create_client("viewer@t").get("/oi-api/live-stream?surface=no", headers=headers),
-            404,
-            "SURFACE_NOT_FOUND",
-        )
-        send_telemetry(own, "press", {"messageId": "kept"})
-        assert wait_until(
-            lambda: query_rows(own.create_client("editor@t"), "Telemetry | where MessageId == 'kept'"), bool
-        )
-    finally:
-        assert own.stop() == 0
 
 
 async def test_a_stopping_host_closes_its_streams(own_module_service: Service) -> None:

@@ -149,6 +149,7 @@ def test_texts_of_event_types_do_not_overlap_on_a_phone(service: Service) -> Non
         )
         assert labels.evaluate_all(overlapping) == []
         console.check_fits("webhooks-events-phone")
+        console.check_no_errors()
 
 
 def test_the_navigation_has_no_webhooks_without_the_right_to_manage_webhooks(console: Console) -> None:

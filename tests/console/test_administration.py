@@ -436,6 +436,7 @@ def test_an_event_hub_without_a_trigger_is_explained(console: Console, admin: ht
 @pytest.mark.parametrize("width", [1440, 1024, 390])
 def test_administration_pages_are_not_wider_than_the_screen(service: Service, width: int) -> None:
     """No administration page is wider than the screen, and each is accessible in both themes."""
+    shown_rows = {"surfaces": [("Surfaces", "Cooling water")], "tables": [("Tables of orders", "workorders")]}
     with open_console(service, width=width) as console:
         page = console.sign_in().page
         for path, title in (
@@ -446,6 +447,8 @@ def test_administration_pages_are_not_wider_than_the_screen(service: Service, wi
         ):
             console.open(path, title)
             expect(page.get_by_role("status", name=re.compile("^Loading"))).to_have_count(0)
+            for grid, row in shown_rows.get(path, ()):
+                expect(page.get_by_role("grid", name=grid)).to_contain_text(row)
             console.check_appearance(f"administration-{path}-{width}")
             assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth"), path
         console.check_no_errors()

@@ -86,17 +86,6 @@ def test_database_and_table_pages_with_a_document_are_accessible(
 
 
 @WIDTHS
-def test_surfaces_and_tables_with_rows_are_accessible(filled_console: Console, width: int) -> None:
-    """The list of surfaces and the list of tables are accessible while they have rows."""
-    page = filled_console.open("surfaces", "Surfaces").page
-    expect(page.get_by_role("grid", name="Surfaces")).to_contain_text("Cooling water")
-    check_page(filled_console, "surfaces", width)
-    filled_console.open("tables", "Tables")
-    expect(page.get_by_role("grid", name="Tables of orders")).to_contain_text("workorders")
-    check_page(filled_console, "tables", width)
-
-
-@WIDTHS
 def test_a_workspace_document_is_accessible(filled_console: Console, width: int) -> None:
     """The page of the workspace document is accessible while it shows the current text."""
     page = filled_console.open("document", "Workspace document").page

@@ -10,6 +10,8 @@ from tests.console.visits import Console, open_console
 from tests.service.local_service import Service
 
 WIDTHS = pytest.mark.parametrize("width", [1440, 1024, 390])
+NARROW_WIDTHS = pytest.mark.parametrize("width", [1024, 390])
+"""Widths for pages that another test checks on a wide screen."""
 EDITOR = "editor@plant-a.example"
 STREAM_MS = 90_000
 ROWS = b"time;device;pressure\n2026-01-05T08:00:00Z;gw-1;4,25\n2026-01-05T08:00:10Z;gw-1;4,5\nnone;gw-1;4,75\n"
@@ -40,7 +42,7 @@ def check_page(console: Console, name: str, width: int) -> None:
     console.check_fits(f"filled-{name}-{width}-fits")
 
 
-@WIDTHS
+@NARROW_WIDTHS
 def test_the_overview_with_data_is_accessible(filled_console: Console, width: int) -> None:
     """The overview with live charts and the table of connections is accessible."""
     page = filled_console.open("overview", "Overview").page
@@ -85,7 +87,7 @@ def test_database_and_table_pages_with_a_document_are_accessible(
     check_page(filled_console, "documents", width)
 
 
-@WIDTHS
+@NARROW_WIDTHS
 def test_a_workspace_document_is_accessible(filled_console: Console, width: int) -> None:
     """The page of the workspace document is accessible while it shows the current text."""
     page = filled_console.open("document", "Workspace document").page

@@ -42,6 +42,7 @@ def test_the_overview_shows_charts_and_connections(console: Console) -> None:
     page.get_by_role("heading", name="Live").scroll_into_view_if_needed()
     expect(page.get_by_role("status").filter(has_text="live")).to_be_visible(timeout=STREAM_MS)
     console.check_appearance("overview")
+    console.check_fits("overview-fits")
 
 
 def test_a_live_chart_shows_new_fields_and_can_be_paused(console: Console) -> None:

@@ -68,6 +68,7 @@ def test_the_current_document_is_shown_and_saved(console: Console, tmp_path: Pat
     expect(page.get_by_role("button", name="Copy", exact=True)).to_be_visible()
     expect(page.get_by_role("tab", name="Apply a document")).to_have_count(0)
     console.check_appearance("document-current")
+    console.check_fits("document-current-fits")
     with page.expect_download() as download:
         page.get_by_role("button", name="Download").click()
     assert download.value.suggested_filename == "plant-a.yaml"

@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import Page, Route, expect
 
 from tests.console.chains import append_events, edit_record
-from tests.console.visits import Console, open_console
+from tests.console.visits import Console
 from tests.service.local_service import Service
 
 EDITOR, VIEWER = "editor@plant-a.example", "viewer@plant-a.example"
@@ -189,13 +189,3 @@ def test_an_unfinished_bundle_is_cancelled(console: Console) -> None:
     console.check_appearance("scopes-bundle-running")
     running.get_by_role("button", name="Cancel").click()
     expect(page.get_by_role("article", name="Plant events of line-1, cancelled")).to_be_visible()
-
-
-@pytest.mark.parametrize("width", [1024, 390])
-def test_the_list_of_chains_fits_narrow_screens(service: Service, width: int) -> None:
-    """On a narrow screen only the table scrolls sideways; the page does not."""
-    with open_console(service, width=width) as narrow:
-        page = open_chain_list(narrow.sign_in(VIEWER))
-        narrow.save_screenshot(f"scopes-{width}")
-        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
-        narrow.check_no_errors()

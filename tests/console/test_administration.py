@@ -464,6 +464,7 @@ def test_signals_have_visible_labels_on_a_phone(service: Service) -> None:
             assert box is not None
             assert box["width"] > 20, title
         console.check_fits("administration-signals-phone")
+        console.check_no_errors()
 
 
 def test_a_member_is_edited_by_keyboard_alone(console: Console, admin: httpx.Client) -> None:

@@ -148,9 +148,13 @@ class Console:
             self.set_theme(theme)
             self.check_fits(f"{name}-{theme}")
 
-    def check_no_errors(self) -> None:
-        """Fail if the browser has requested another origin, reported an unexpected error, or received a 403 reply."""
-        assert self.origins <= {urlsplit(self.service.url).netloc, ""}
+    def check_no_errors(self, *other_urls: str) -> None:
+        """Fail if the browser has requested another origin, reported an unexpected error, or received a 403 reply.
+
+        Args:
+            other_urls: URLs of the servers besides the service that the browser may use.
+        """
+        assert self.origins <= {urlsplit(url).netloc for url in (self.service.url, *other_urls)} | {""}
         unexpected = [each for each in self.complaints if not any(text in each for text in self.expected)]
         assert unexpected == [], unexpected
         assert self.forbidden == []

@@ -149,6 +149,7 @@ def test_the_mcp_client_signs_a_person_in_through_the_browser(
         )
         allow_client(console, wait_for_opened_url(opened, run), service)
         names = run.result(60)
+        console.check_no_errors(redirect_server.url)
     documents.close()
     assert "list_warm_queries" in names
     assert len(memory.saved) == 2
@@ -242,6 +243,7 @@ def test_a_person_can_decline_allow_and_end_access(
         page.get_by_role("button", name="End access").click()
         expect(page.get_by_role("row").filter(has_text="Grafana")).to_have_count(0)
         assert not client.is_accepted(tokens["access_token"])
+        console.check_no_errors(redirect_server.url)
 
 
 def test_the_oi_command_signs_a_person_in_through_the_consent_page(
@@ -267,6 +269,7 @@ def test_the_oi_command_signs_a_person_in_through_the_consent_page(
         page.get_by_role("button", name="Allow").click()
         expect(page.get_by_role("heading", name="Signed in")).to_be_visible()
         assert run.result(60) == 0
+        console.check_no_errors(page.url)
     first = read_login()
     get_login_path().write_text(json.dumps({**first, "expiresAt": 0}))
     assert execute(["whoami"]) == 0
@@ -286,6 +289,8 @@ def test_prompt_login_requires_a_new_sign_in(
     service, _ = service_and_tls
     client = OAuthClient(service, redirect_uri=f"{redirect_server.url}/callback")
     with open_console(service) as console:
+        # The service requires the new sign-in with a 401 reply.
+        console.expected.append("401")
         console.sign_in("viewer@t")
         page = console.page
         page.goto(client.request_authorization(prompt="login").headers["location"])
@@ -294,6 +299,7 @@ def test_prompt_login_requires_a_new_sign_in(
         page.get_by_role("button", name="Sign in").click()
         page.get_by_role("button", name="Allow").click()
         returned = read_query(redirect_server.returned.get(timeout=30))
+        console.check_no_errors(redirect_server.url)
     assert client.redeem_code(returned["code"]).status_code == 200
 
 
@@ -304,6 +310,7 @@ def test_an_invalid_authorization_request_is_explained(
     service, _ = service_and_tls
     client = OAuthClient(service, redirect_uri=f"{redirect_server.url}/callback")
     with open_console(service) as console:
+        console.expected.append("400")
         console.sign_in("viewer@t")
         page = console.page
         page.goto(f"{service.url}/console/#/consent?client_id=unknown")
@@ -313,3 +320,4 @@ def test_an_invalid_authorization_request_is_explained(
         expect(page.get_by_text("The request of the application is not valid")).to_be_visible()
         page.get_by_role("button", name="Return to the application").click()
         assert read_query(redirect_server.returned.get(timeout=30))["error"] == "invalid_scope"
+        console.check_no_errors(redirect_server.url)

@@ -220,7 +220,8 @@ def _render_repeat_array(call: ir.FunctionCall) -> str:
 def _render_array_slice(array: str, start: str, end: str) -> str:
     # Both indexes start at 0 and are inclusive; negative ones count from the end.
     first = f"CASE WHEN {start} < 0 THEN greatest(len({render_as_json_list(array)}) + {start}, 0) ELSE {start} END"
-    last = f"CASE WHEN {end} < 0 THEN len({render_as_json_list(array)}) + {end} ELSE {end} END"
+    # At least -1, because DuckDB counts a negative index from the end, too.
+    last = f"CASE WHEN {end} < 0 THEN greatest(len({render_as_json_list(array)}) + {end}, -1) ELSE {end} END"
     return f"to_json(list_slice({render_as_json_list(array)}, {first} + 1, {last} + 1))"
 
 

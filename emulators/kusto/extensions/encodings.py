@@ -1,6 +1,7 @@
 """KQL functions that encode, decode, compress and parse texts, functions over JSON values, and hash functions.
 
-The formats are base64, gzip, zlib, punycode, XML and command lines. A decompressed text has at most 16 MiB.
+The formats are base64, gzip, zlib, punycode, XML and command lines. A decompressed text has at most 16 MiB, a text for
+punycode at most 512 characters.
 
 Hash values are computed with the algorithm xxHash64. A string is hashed as UTF-8, a datetime and a timespan as the
 number of 100 ns ticks, a number as its bytes. The values of ``hash_combine`` differ from Data Explorer's, because its
@@ -165,6 +166,8 @@ def _render_hash_combine(call: ir.FunctionCall) -> str:
 MAX_DECOMPRESSED_BYTES = 16_777_216
 MAX_XML_CHARACTERS = 1_048_576
 """Maximum length of an XML text in Data Explorer; the result of a longer text is null."""
+MAX_PUNYCODE_CHARACTERS = 512
+"""Maximum length of a text to encode or decode; the effort grows with its square. A domain name has at most 253."""
 _MAX_XML_LEVELS = 100
 _MAX_STORED_BLOCK = 65_535
 _GZIP_HEADER = b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\xff"
@@ -232,6 +235,19 @@ def _decode_punycode_domain(text: str) -> str:
     return ".".join(
         label[4:].encode().decode("punycode") if label.startswith("xn--") else label for label in text.split(".")
     )
+
+
+def _build_punycode_call(name: str, convert: Callable[[str], str]) -> ScalarCall:
+    def convert_short_text(text: str) -> str:
+        if len(text) > MAX_PUNYCODE_CHARACTERS:
+            raise FunctionFailure(
+                "EMB0001",
+                f"{name}() of more than {MAX_PUNYCODE_CHARACTERS} characters is not supported by the embedded query "
+                "engine",
+            )
+        return convert(text)
+
+    return ScalarCall(name, convert_short_text, "string", "string", "")
 
 
 class _XmlReader:
@@ -339,10 +355,10 @@ CALLS = (
         "string",
         "",
     ),
-    ScalarCall("punycode_from_string", lambda text: text.encode("punycode").decode(), "string", "string", ""),
-    ScalarCall("punycode_to_string", lambda text: text.encode().decode("punycode"), "string", "string", ""),
-    ScalarCall("punycode_domain_from_string", _encode_punycode_domain, "string", "string", ""),
-    ScalarCall("punycode_domain_to_string", _decode_punycode_domain, "string", "string", ""),
+    _build_punycode_call("punycode_from_string", lambda text: text.encode("punycode").decode()),
+    _build_punycode_call("punycode_to_string", lambda text: text.encode().decode("punycode")),
+    _build_punycode_call("punycode_domain_from_string", _encode_punycode_domain),
+    _build_punycode_call("punycode_domain_to_string", _decode_punycode_domain),
     ScalarCall("parse_xml", _parse_xml, "string", "dynamic"),
     ScalarCall("parse_command_line", _split_command_line, "string string", "dynamic"),
     ScalarCall("treepath", _list_json_paths, "dynamic", "dynamic"),

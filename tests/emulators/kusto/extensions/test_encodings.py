@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from emulators.kusto.extensions.encodings import CALLS, MAX_DECOMPRESSED_BYTES
+from emulators.kusto.extensions.encodings import CALLS, MAX_DECOMPRESSED_BYTES, MAX_PUNYCODE_CHARACTERS
+from emulators.kusto.extensions.scalar_calls import ScalarCall
 from emulators.kusto.python_functions import FunctionFailure
 from tests.emulators.kusto.endpoints import Endpoint
 
@@ -51,6 +52,17 @@ def test_the_size_of_a_decompressed_text_is_limited() -> None:
     packed = base64.b64encode(gzip.compress(b"a" * (MAX_DECOMPRESSED_BYTES + 1))).decode()
     with pytest.raises(FunctionFailure, match="80DA0007"):
         decompress.run(packed)
+
+
+_PUNYCODE_CALLS = [call for call in CALLS if call.name.startswith("punycode_")]
+
+
+@pytest.mark.parametrize("call", _PUNYCODE_CALLS, ids=[call.name for call in _PUNYCODE_CALLS])
+def test_the_length_of_a_punycode_text_is_limited(call: ScalarCall) -> None:
+    """A text that is too long to encode or decode as punycode in a few milliseconds is rejected."""
+    call.run("a" * MAX_PUNYCODE_CHARACTERS)
+    with pytest.raises(FunctionFailure, match="EMB0001"):
+        call.run("a" * (MAX_PUNYCODE_CHARACTERS + 1))
 
 
 HASH_EXAMPLES: list[tuple[str, Any]] = [

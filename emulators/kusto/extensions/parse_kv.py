@@ -21,8 +21,10 @@ from emulators.kusto.extensions.registry import render_text_argument
 from emulators.kusto.extensions.sql import quote_text, render_expression
 from emulators.kusto.extensions.tree import get_child_rules, get_rule_name, get_source_position, list_nodes_by_rule
 from emulators.kusto.extensions.window_plan import choose_unused_prefix
-from emulators.kusto.python_functions import PythonFunction
+from emulators.kusto.python_functions import FunctionFailure, PythonFunction
 
+MAX_CHARACTERS = 65_536
+"""Maximum length of a text that a Python function parses."""
 _WORD = re.compile(r"\w++")
 
 
@@ -57,34 +59,36 @@ class KeyValueReader:
         return found
 
     def _iterate_delimited_pairs(self) -> Iterator[tuple[str, str]]:
+        delimiter = _compile_alternatives([self.value, self.pair])
+        end_of_value = _compile_alternatives(
+            [f"{self.pair}{key}{self.value}" for key in self.keys] if self.greedy else [self.pair]
+        )
+        read_value = self._read_greedy_value_and_end if self.greedy else self._read_key_or_value_and_end
         position = 0
         while position < len(self.text):
-            key, end = self._read_key_or_value_and_end(position, (self.value, self.pair))
+            key, end = self._read_key_or_value_and_end(position, delimiter)
             if not self.text.startswith(self.value, end):
                 position = max(end + len(self.pair), position + 1)
                 continue
             start = end + len(self.value)
-            value, end = (
-                self._read_greedy_value_and_end(start)
-                if self.greedy
-                else self._read_key_or_value_and_end(start, (self.pair,))
-            )
+            value, end = read_value(start, end_of_value)
             yield key, value
             position = max(end + len(self.pair), start)
 
-    def _read_key_or_value_and_end(self, position: int, delimiters: Sequence[str]) -> tuple[str, int]:
+    def _read_key_or_value_and_end(self, position: int, delimiter: re.Pattern[str]) -> tuple[str, int]:
         """Read a key or a value at a position; return it and the index of the delimiter after it."""
         start = position
-        while start < len(self.text) and self.text[start].isspace() and not self._is_delimiter_at(start, delimiters):
+        while start < len(self.text) and self.text[start].isspace() and not delimiter.match(self.text, start):
             start += 1
         quoted = self._find_quoted_text_and_end(start)
         end = start if quoted is None else quoted[1]
-        limits = [index for each in delimiters if (index := self.text.find(each, end)) >= 0]
-        limit = min(limits, default=len(self.text))
+        limit = self._find_start_of_match(delimiter, end)
         return (self.text[start:limit].strip() if quoted is None else quoted[0]), limit
 
-    def _is_delimiter_at(self, position: int, delimiters: Sequence[str]) -> bool:
-        return any(self.text.startswith(each, position) for each in delimiters)
+    def _find_start_of_match(self, pattern: re.Pattern[str], position: int) -> int:
+        """Return the index of a pattern's first match from a position on; the length of the text without a match."""
+        match = pattern.search(self.text, position)
+        return len(self.text) if match is None else match.start()
 
     def _find_quoted_text_and_end(self, position: int) -> tuple[str, int] | None:
         """Return the quoted text at a position and the index after its closing quote; None if no quote is there."""
@@ -99,12 +103,11 @@ class KeyValueReader:
             index += 1
         return "".join(parts), index + 1
 
-    def _read_greedy_value_and_end(self, start: int) -> tuple[str, int]:
+    def _read_greedy_value_and_end(self, start: int, next_key: re.Pattern[str]) -> tuple[str, int]:
         quoted = self._find_quoted_text_and_end(start)
         if quoted is not None:
             return quoted
-        ends = [index for key in self.keys if (index := self.text.find(f"{self.pair}{key}{self.value}", start)) >= 0]
-        end = min(ends, default=len(self.text))
+        end = self._find_start_of_match(next_key, start)
         return self.text[start:end].strip(), end
 
     def _iterate_pairs_without_delimiters(self) -> Iterator[tuple[str, str]]:
@@ -124,10 +127,32 @@ class KeyValueReader:
                 key = part
 
 
+def _compile_alternatives(texts: Sequence[str]) -> re.Pattern[str]:
+    """Compile a pattern that matches each of the texts.
+
+    One search for all of them ends at the first match. A search for each text would read to the end for a missing text.
+    """
+    return re.compile("|".join(map(re.escape, texts)))
+
+
 def read_key_values(text: str | None, options: str) -> str | None:
-    """Return the first value of each key in a text as JSON; ``options`` are attributes of `KeyValueReader` as JSON."""
+    """Return the first value of each key in a text as JSON.
+
+    Args:
+        text: the text.
+        options: attributes of `KeyValueReader` as JSON.
+
+    Raises:
+        FunctionFailure: the text has more than ``MAX_CHARACTERS`` characters.
+    """
     if text is None:
         return None
+    if len(text) > MAX_CHARACTERS:
+        raise FunctionFailure(
+            "EMB0001",
+            f"parse-kv with quotes, with greedy or without delimiters, of a text of more than {MAX_CHARACTERS} "
+            "characters is not supported by the embedded query engine",
+        )
     parsed: dict[str, Any] = orjson.loads(options)
     return orjson.dumps(KeyValueReader(text=text, **parsed).read_first_value_of_each_key()).decode()
 

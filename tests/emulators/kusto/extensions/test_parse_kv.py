@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from emulators.kusto.extensions.parse_kv import KeyValueReader
+from emulators.kusto.extensions.parse_kv import MAX_CHARACTERS, KeyValueReader, read_key_values
+from emulators.kusto.python_functions import FunctionFailure
 from tests.emulators.kusto.endpoints import Endpoint
 
 EXAMPLES: list[tuple[str, str, str, list[Any]]] = [
@@ -99,3 +100,20 @@ def test_the_parser_of_key_value_texts_ends_for_any_text(text: str) -> None:
     assert set(KeyValueReader(text, ("a",), "", "", {'"': '"'}, "", greedy=False).read_first_value_of_each_key()) <= {
         "a"
     }
+
+
+def test_the_effort_of_the_parser_does_not_grow_with_missing_keys() -> None:
+    """The parser reads the text once, although most of the keys and one delimiter are missing."""
+    keys = ("a", *(f"k{number}" for number in range(1000)))
+    text = "a=1 " * (MAX_CHARACTERS // 4)
+    assert KeyValueReader(text, keys, " ", "=", {}, "", greedy=True).read_first_value_of_each_key() == {"a": "1"}
+    text = "a " * (MAX_CHARACTERS // 2)
+    assert KeyValueReader(text, keys, " ", "=", {"'": "'"}, "", greedy=False).read_first_value_of_each_key() == {}
+
+
+def test_the_length_of_a_text_that_python_parses_is_limited() -> None:
+    """A text that is too long to parse in a few milliseconds is rejected."""
+    options = '{"keys": ["a"], "pair": "", "value": "", "quotes": {}, "escapes": "", "greedy": false}'
+    assert read_key_values("a=1".ljust(MAX_CHARACTERS), options) == '{"a":"1"}'
+    with pytest.raises(FunctionFailure, match="EMB0001"):
+        read_key_values("a=1".ljust(MAX_CHARACTERS + 1), options)

@@ -16,6 +16,7 @@ from emulators.kusto.extensions.sql import (
     render_expression,
     render_with_arguments_evaluated_once,
 )
+from emulators.kusto.extensions.type_checks import add_type_guard, render_error
 
 SUPPORTED: tuple[str, ...] = (
     "array_iff",
@@ -102,6 +103,8 @@ macros: tuple[str, ...] = (
 )
 
 _MAX_ARRAY_CHARACTERS = 16_777_216
+_MAX_COMPARISONS = 16_777_216
+"""Maximum number of pairs of elements that a set function compares, because DuckDB cannot interrupt the comparison."""
 
 
 def install_extension() -> None:
@@ -363,14 +366,26 @@ def _render_set_intersect(call: ir.FunctionCall) -> str:
     first, *others = _render_arguments_as_arrays(call)
     for other in others:
         first = render_with_arguments_evaluated_once(
-            [first, other], lambda a, b: f"list_filter({a}, lambda _e: list_contains({b}, _e))"
+            [first, other],
+            lambda a, b: _limit_comparisons(call.name, a, b, f"list_filter({a}, lambda _e: list_contains({b}, _e))"),
         )
     return f"to_json(kql_each_once({first}))"
 
 
 def _render_set_difference(call: ir.FunctionCall) -> str:
     first, *others = _render_arguments_as_arrays(call)
-    return render_with_arguments_evaluated_once(
+    remaining = render_with_arguments_evaluated_once(
         [first, f"flatten([{', '.join(others)}])"],
-        lambda a, b: f"to_json(kql_each_once(list_filter({a}, lambda _e: NOT list_contains({b}, _e))))",
+        lambda a, b: _limit_comparisons(call.name, a, b, f"list_filter({a}, lambda _e: NOT list_contains({b}, _e))"),
     )
+    return f"to_json(kql_each_once({remaining}))"
+
+
+def _limit_comparisons(name: str, first: str, second: str, sql: str) -> str:
+    """Return SQL that compares all elements of two lists by ``sql``, and fails if there are too many pairs of them."""
+    failure = render_error(
+        "EMB0001",
+        f"{name}() of arrays with more than {_MAX_COMPARISONS} pairs of elements is not supported by the embedded "
+        "query engine",
+    )
+    return add_type_guard(f"len({first}) * len({second}) > {_MAX_COMPARISONS}", failure, sql)

@@ -92,6 +92,14 @@ def test_arrays_have_a_maximum_length(endpoint: Endpoint, expression: str) -> No
     assert endpoint.query_rows(f"print n = array_length({expression})") == [[1048576]]
 
 
+@pytest.mark.parametrize(("name", "length"), [("set_intersect", 4095), ("set_difference", 1)])
+def test_the_comparisons_of_a_set_function_are_limited(endpoint: Endpoint, name: str, length: int) -> None:
+    """A set function fails if it would compare more pairs of elements than DuckDB can compare in a short time."""
+    assert endpoint.query_rows(f"print n = array_length({name}(range(1, 4096), range(1, 4095)))") == [[length]]
+    error = endpoint.query_error(f"print n = array_length({name}(range(1, 4097), range(5001, 9096)))")
+    assert f"{name}() of arrays with more than 16777216 pairs" in str(error)
+
+
 def test_sql_for_nested_calls_grows_linearly(endpoint: Endpoint) -> None:
     """The length of the generated SQL grows linearly with the number of nested calls."""
     expression = "dynamic([1, 2])"

@@ -200,6 +200,8 @@ _LINE_CALLS = (
 _LEAST_POINTS = 4
 _MAX_UNION_EDGES = 2_000
 """Maximum number of edges of overlapping polygons; the effort grows with the square of this number."""
+_MAX_STRIP_EDGES = 8_000_000
+"""Maximum product of the numbers of strips and edges. Each corner and each crossing of two edges begins a strip."""
 
 type Point = tuple[float, float]
 type Edge = tuple[Point, Point, int]
@@ -259,6 +261,8 @@ def _measure_overlap_area(polygons: Sequence[Sequence[Sequence[Vector]]]) -> flo
     projection = _GnomonicProjection((centre[0] / length, centre[1] / length, centre[2] / length))
     edges = [edge for index, rings in enumerate(polygons) for edge in _project_edges_to_plane(projection, rings, index)]
     bounds = sorted({point[0] for edge in edges for point in edge[:2]} | set(_iterate_x_of_edge_crossings(edges)))
+    if len(bounds) * len(edges) > _MAX_STRIP_EDGES:
+        raise ValueError("too many crossings")
     edges.sort(key=lambda edge: edge[0][0])
     starts = [edge[0][0] for edge in edges]
     slabs = (

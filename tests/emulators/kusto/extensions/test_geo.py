@@ -1,10 +1,12 @@
 """Tests of geospatial functions over points, lines and polygons, with the documented results."""
 
+import json
 import math
 from typing import Any
 
 import pytest
 
+from emulators.kusto.extensions.geo import functions
 from tests.emulators.kusto.endpoints import Endpoint
 
 VALUES: list[tuple[str, Any]] = [
@@ -128,3 +130,19 @@ def test_the_area_of_polygons_counts_overlaps_once(
 def test_the_area_of_an_invalid_polygon_is_null(endpoint: Endpoint, shape: str) -> None:
     """The area of an invalid polygon is null."""
     assert endpoint.query_rows(f"print geo_polygon_area(dynamic({shape}))") == [[None]]
+
+
+def _measure_crossing_zigzags(corners: int) -> float | None:
+    """Return the area of two zigzags of which each edge crosses almost every edge of the other one."""
+    upright = [[index / corners, index % 2] for index in range(corners)]
+    flat = [[y, x] for x, y in upright]
+    shape = {"type": "MultiPolygon", "coordinates": [[[*ring, ring[0]]] for ring in (upright, flat)]}
+    (measure,) = (function.run for function in functions if function.name == "kql_call_geo_polygon_area")
+    area: float | None = measure(json.dumps(shape))
+    return area
+
+
+def test_the_area_of_polygons_with_too_many_crossings_is_null() -> None:
+    """The area of polygons whose edges cross so often that the overlaps take seconds is null."""
+    assert _measure_crossing_zigzags(10) is not None
+    assert _measure_crossing_zigzags(200) is None

@@ -12,7 +12,7 @@ from typing import Final
 from shared.alerts.conditions import AlertGroup, EvaluationError, evaluate_absence_rule, evaluate_threshold_rule
 from shared.catalog.alert_rule_models import AlertRule, RuleKind
 from shared.catalog.durations import parse_duration
-from shared.catalog.kql_text import reject_time_range_bypass
+from shared.catalog.kql_text import reject_time_range_bypass, suggest_output_schema
 from shared.catalog.models import WarmQuery
 from shared.catalog.snapshot import Catalog, CatalogEntry
 from shared.errors import FieldError, Kind, WorkspaceError
@@ -136,7 +136,7 @@ async def check_rule_against_query(
     errors = [*_iterate_parameter_errors(rule, query), *_iterate_time_range_errors(rule, query)]
     result = await columns.resolve_columns_or_error(query)
     if not isinstance(result, WorkspaceError):
-        return [*errors, *_iterate_column_errors(rule, result, is_query_readable=is_query_readable)]
+        return [*errors, *_iterate_column_errors(rule, result, query.kql if is_query_readable else None)]
     if result.kind is not Kind.INVALID:
         if errors:
             return errors
@@ -167,15 +167,18 @@ def _iterate_field_errors(error: WorkspaceError) -> Iterator[FieldError]:
 
 
 def _iterate_column_errors(
-    rule: AlertRule, columns: tuple[Column, ...], *, is_query_readable: bool
+    rule: AlertRule, columns: tuple[Column, ...], readable_kql: str | None
 ) -> Iterator[FieldError]:
+    """Yield errors for columns of the rule that its query lacks; without the query's text, they contain no hints."""
     names = [column.name for column in columns]
     used = [(f"groupBy[{index}]", name) for index, name in enumerate(rule.group_by)]
     if rule.condition is not None and rule.condition.column is not None:
         used.insert(0, ("condition.column", rule.condition.column))
     for field, name in used:
         if name not in names:
-            hint = _suggest_column_names(name, names) if is_query_readable else ""
+            hint = ""
+            if readable_kql is not None:
+                hint = _suggest_column_names(name, names) + suggest_output_schema(readable_kql)
             yield FieldError(field, f"is not a column of the query{hint}")
 
 

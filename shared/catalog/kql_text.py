@@ -24,6 +24,7 @@ _ESCAPING_FUNCTIONS = frozenset(
     }
 )
 """Functions that read other data than the filtered table, in lower case."""
+_DATA_DEPENDENT_PLUGIN = re.compile(r"\b(?:bag_unpack|pivot)\s*+\(")
 _UNION_PART = re.compile(r"\bunion\b|[*|;()]")
 _OPENING = re.compile(r"[^()]*+\(")
 _SET_STATEMENTS = re.compile(r"(?:[\s;]++|\bset\b[^;]*+;)*+")
@@ -102,6 +103,23 @@ def can_restrict_telemetry_rows(kql: str) -> bool:
     The result is False if the query itself redefines the name ``Telemetry``.
     """
     return _OWN_TABLE.search(_mask_all_but_code(kql)) is None
+
+
+def suggest_output_schema(kql: str) -> str:
+    """Return a hint to append to the error about an unknown column; empty without ``bag_unpack`` and ``pivot``.
+
+    The columns of a saved query are determined without rows. These plugins then have only the columns that an output
+    schema declares.
+
+    Args:
+        kql: text of the query.
+    """
+    if _DATA_DEPENDENT_PLUGIN.search(_mask_all_but_code(kql)) is None:
+        return ""
+    return (
+        "; a saved query must declare the columns of bag_unpack and pivot that it uses, as in "
+        "`evaluate bag_unpack(Payload) : (*, temperature:real)`"
+    )
 
 
 def compose_query(kql: str, declarations: str, statements: str) -> ComposedQuery:

@@ -10,7 +10,7 @@ from typing import Any
 from shared.catalog import kql_text
 from shared.catalog.kql_restrictions import check_query_restrictions
 from shared.catalog.models import ParameterType, WarmQuery
-from shared.errors import Kind, WorkspaceError
+from shared.errors import Kind, WorkspaceError, build_invalid_field_error
 from shared.runtime import SYSTEM_RUNTIME, Runtime
 from shared.warm_queries.disconnects import start_task_independent_of_client
 from shared.warm_queries.ports import Column, EngineQuery, EngineResult, QueryEngine
@@ -31,6 +31,8 @@ UNAVAILABLE = WorkspaceError(
     Kind.UNAVAILABLE, "QUERY_ENGINE_UNAVAILABLE", "The query engine did not return the columns in time; try again."
 )
 _NO_ROWS = "let Telemetry = Telemetry | where 1 == 0;"
+_UNRESOLVED = "Failed to resolve"
+"""Words of both engines in the error about an unknown column."""
 # A valid value of each type; the query's result for it is not used.
 _SAMPLE_VALUES = {
     ParameterType.BOOL: "bool(false)",
@@ -222,7 +224,13 @@ class QueryColumns:
 
     async def _request_columns(self, query: WarmQuery) -> EngineResult:
         request = await self._runtime.run_in_thread_if_large(len(query.kql), self._build_request, query)
-        return await self._engine.execute(request)
+        try:
+            return await self._engine.execute(request)
+        except WorkspaceError as error:
+            hint = kql_text.suggest_output_schema(query.kql) if _is_about_unknown_column(error) else ""
+            if not hint:
+                raise
+            raise _append_hint(error, hint) from error
 
     @staticmethod
     def _build_request(query: WarmQuery) -> EngineQuery:
@@ -233,6 +241,17 @@ class QueryColumns:
         )
         values = {parameter.name: _SAMPLE_VALUES[parameter.type] for parameter in query.parameters}
         return EngineQuery(composed.text, values, 1, TIMEOUT_SECONDS, lines_before=composed.lines_before)
+
+
+def _is_about_unknown_column(error: WorkspaceError) -> bool:
+    return error.kind is Kind.INVALID and _UNRESOLVED in error.detail
+
+
+def _append_hint(error: WorkspaceError, hint: str) -> WorkspaceError:
+    message = error.detail.removeprefix("query: ") + hint
+    extended = build_invalid_field_error("query", message, code=error.code)
+    extended.members.update({name: value for name, value in error.members.items() if name != "errors"})
+    return extended
 
 
 def _build_cache_key(query: WarmQuery) -> _Key:

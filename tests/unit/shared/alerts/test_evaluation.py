@@ -104,10 +104,12 @@ async def find_invalid_fields(result: Any = COLUMNS, **changes: Any) -> list[str
     return [error.field for error in await find_errors(build_rule(**changes), result)]
 
 
-async def find_errors(rule: AlertRule, result: Any, *, is_query_readable: bool = True) -> list[FieldError]:
+async def find_errors(
+    rule: AlertRule, result: Any, *, query: WarmQuery = QUERY, is_query_readable: bool = True
+) -> list[FieldError]:
     """Check an alert rule against its query, whose columns or error the engine returns."""
     columns: Any = Columns(result)
-    return await check_rule_against_query(rule, QUERY, columns, is_query_readable=is_query_readable)
+    return await check_rule_against_query(rule, query, columns, is_query_readable=is_query_readable)
 
 
 @pytest.mark.parametrize(
@@ -131,6 +133,15 @@ async def test_a_misspelt_column_gets_a_suggestion() -> None:
     near, far = await find_errors(rule, (Column("value", "real"),))
     assert "did you mean `value`?" in near.message
     assert "its columns are value" in far.message
+
+
+async def test_an_undeclared_column_of_bag_unpack_gets_a_hint() -> None:
+    """If the query calls ``bag_unpack``, the error about an unknown column says that the query must declare it."""
+    query = QUERY.model_copy(update={"kql": "Telemetry | evaluate bag_unpack(Payload)"})
+    [readable] = await find_errors(build_rule(), (Column("DeviceId", "string"),), query=query)
+    assert "must declare the columns of bag_unpack" in readable.message
+    [other] = await find_errors(build_rule(), (Column("DeviceId", "string"),), query=query, is_query_readable=False)
+    assert other.message == "is not a column of the query"
 
 
 async def test_the_errors_for_a_caller_who_may_not_read_the_query_name_no_columns() -> None:

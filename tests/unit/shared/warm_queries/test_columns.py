@@ -125,6 +125,23 @@ async def test_queued_requests_end_when_the_engine_fails(monkeypatch: pytest.Mon
     assert await columns.find_columns(queries[0]) == COLUMNS
 
 
+async def test_an_unknown_column_of_bag_unpack_gets_a_hint() -> None:
+    """If a column is unknown after ``bag_unpack`` or ``pivot``, the error says that the query must declare it."""
+    engine = Engine()
+    engine.awake.set()
+    engine.rejects = True
+    columns = QueryColumns(engine)
+    unresolved = "// Failed to resolve, which the fake engine repeats"
+    for plugin in ("bag_unpack(d)", "pivot(d)"):
+        with pytest.raises(WorkspaceError, match="must declare the columns") as caught:
+            await columns.resolve_columns(build_query(f"T | evaluate {plugin} {unresolved}"))
+        assert caught.value.code == "QUERY_INVALID"
+    for other in (f"T | take 1 {unresolved}", "T | evaluate pivot(d)"):
+        with pytest.raises(WorkspaceError) as caught:
+            await columns.resolve_columns(build_query(other))
+        assert "must declare" not in caught.value.detail
+
+
 async def test_lists_do_not_send_a_rejected_query_again(monkeypatch: pytest.MonkeyPatch) -> None:
     """Lists do not send a rejected query to the engine again for some time; saving the query sends it at once."""
     engine = Engine()

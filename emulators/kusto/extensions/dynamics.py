@@ -103,7 +103,7 @@ macros: tuple[str, ...] = (
 )
 
 _MAX_ARRAY_CHARACTERS = 16_777_216
-_MAX_COMPARISONS = 16_777_216
+_MAX_COMPARISONS = 100_000_000
 """Maximum number of pairs of elements that a set function compares, because DuckDB cannot interrupt the comparison."""
 
 

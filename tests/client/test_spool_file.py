@@ -1,6 +1,8 @@
 """Tests of the spool file, which stores messages until the service accepts them."""
 
+import threading
 import tracemalloc
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import httpx
@@ -75,6 +77,20 @@ def test_a_batch_of_messages_is_stored_completely_or_not_at_all(tmp_path: Path) 
     file = SpoolFile(tmp_path / "spool")
     assert len(file) == 0
     file.close()
+
+
+def test_two_threads_can_store_messages_in_one_spool(tmp_path: Path) -> None:
+    """Threads that store messages in one spool at the same time lose none of them and get no error."""
+    is_ready = threading.Barrier(2)
+
+    def put_messages(lookup: str) -> None:
+        is_ready.wait()
+        for number in range(100):
+            spool.put(lookup, {"value": number})
+
+    with open_spool(tmp_path / "spool", FakeService()) as spool, ThreadPoolExecutor(2) as threads:
+        list(threads.map(put_messages, ("press", "lathe")))
+        assert len(spool) == 200
 
 
 def test_a_rejected_message_does_not_delay_others(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 import json
 import sqlite3
+import threading
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
@@ -38,12 +39,16 @@ class RefusedMessage:
 class SpoolFile:
     """SQLite file of telemetry messages, in the order in which they were added.
 
+    Several threads may use the object at the same time.
+
     Args:
         path: path of the file, created if it is missing.
     """
 
     def __init__(self, path: Path | str) -> None:
         self._database = sqlite3.connect(path, check_same_thread=False, isolation_level=None)
+        # A database connection has one transaction, and reads in it see rows that are not committed.
+        self._lock = threading.Lock()
         self._database.execute("PRAGMA journal_mode = WAL")
         # A message is on disk when `add` returns, also after a power failure.
         self._database.execute("PRAGMA synchronous = FULL")
@@ -51,7 +56,8 @@ class SpoolFile:
 
     def close(self) -> None:
         """Close the spool file."""
-        self._database.close()
+        with self._lock:
+            self._database.close()
 
     def add(self, lookup: str, lines: Sequence[bytes]) -> None:
         """Append messages (NDJSON lines) of a data connection; all are on disk when this function returns."""
@@ -73,18 +79,19 @@ class SpoolFile:
             max_bytes: maximum total size of the messages; a single larger message is a batch of its own.
         """
         marks = ", ".join("?" * len(excluded_lookups))
-        first = self._database.execute(
-            f"SELECT lookup FROM message WHERE lookup NOT IN ({marks}) ORDER BY id LIMIT 1",  # noqa: S608  only marks
-            tuple(excluded_lookups),
-        ).fetchone()
-        if first is None:
-            return "", []
-        ids: list[int] = []
-        # Rows are read one by one, because the messages of 5,000 rows can have 1.3 GB.
-        with closing(
-            self._database.execute("SELECT id, line FROM message WHERE lookup = ? ORDER BY id", first)
-        ) as rows:
-            batch = next(split_into_batches(_iterate_lines(rows, ids), max_bytes), [])
+        with self._lock:
+            first = self._database.execute(
+                f"SELECT lookup FROM message WHERE lookup NOT IN ({marks}) ORDER BY id LIMIT 1",  # noqa: S608  only marks
+                tuple(excluded_lookups),
+            ).fetchone()
+            if first is None:
+                return "", []
+            ids: list[int] = []
+            # Rows are read one by one, because the messages of 5,000 rows can have 1.3 GB.
+            with closing(
+                self._database.execute("SELECT id, line FROM message WHERE lookup = ? ORDER BY id", first)
+            ) as rows:
+                batch = next(split_into_batches(_iterate_lines(rows, ids), max_bytes), [])
         return first[0], list(zip(ids, batch, strict=False))
 
     def remove(self, ids: Sequence[int]) -> None:
@@ -105,7 +112,8 @@ class SpoolFile:
 
     def list_refused(self) -> list[RefusedMessage]:
         """Return the messages that the service has refused, oldest first."""
-        rows = self._database.execute("SELECT id, lookup, line, reason FROM refused ORDER BY id").fetchall()
+        with self._lock:
+            rows = self._database.execute("SELECT id, lookup, line, reason FROM refused ORDER BY id").fetchall()
         return [RefusedMessage(number, lookup, json.loads(line), reason) for number, lookup, line, reason in rows]
 
     def remove_refused(self, ids: Sequence[int]) -> None:
@@ -115,18 +123,20 @@ class SpoolFile:
 
     def __len__(self) -> int:
         """Return the number of messages that still have to be sent."""
-        (count,) = self._database.execute("SELECT count(*) FROM message").fetchone()
+        with self._lock:
+            (count,) = self._database.execute("SELECT count(*) FROM message").fetchone()
         return int(count)
 
     @contextmanager
     def _open_transaction(self) -> Iterator[None]:
-        self._database.execute("BEGIN IMMEDIATE")
-        try:
-            yield
-        except BaseException:
-            self._database.execute("ROLLBACK")
-            raise
-        self._database.execute("COMMIT")
+        with self._lock:
+            self._database.execute("BEGIN IMMEDIATE")
+            try:
+                yield
+            except BaseException:
+                self._database.execute("ROLLBACK")
+                raise
+            self._database.execute("COMMIT")
 
 
 def _iterate_lines(rows: Iterable[tuple[int, bytes]], ids: list[int]) -> Iterator[bytes]:

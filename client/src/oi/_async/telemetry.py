@@ -80,7 +80,8 @@ class AsyncTelemetry:
         """Open a spool file, which stores messages until the service has accepted them.
 
         Args:
-            path: path of the file, created if it is missing; only one process may use the file at a time.
+            path: path of the file, created if it is missing; only one process may use the file at a time. Its threads
+                may share the spool: one thread can store messages while another one sends them.
         """
         return AsyncSpool(self, SpoolFile(path))
 

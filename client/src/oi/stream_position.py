@@ -1,14 +1,17 @@
 """Position in a live stream, from which the stream continues after a lost connection."""
 
-from collections import OrderedDict
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
+from itertools import islice
 from typing import Any
 
 _REMEMBERED = 50_000
-"""Number of messages whose ids are remembered, to recognise a message that is received again after a reconnection."""
+"""Minimum number of newest messages whose ids are remembered, because the service can repeat live messages, too."""
 _OVERLAP = timedelta(seconds=60)
 """The stream continues this much earlier, because a message can arrive after a message that was measured later."""
+_MAX_REPLAY_PAUSE = timedelta(seconds=240)
+"""After this time without progress a replay has ended; the service limits a replay to 200 seconds where live messages
+arrive between replayed ones."""
 
 
 class StreamPosition:
@@ -20,7 +23,9 @@ class StreamPosition:
 
     def __init__(self, since: str | None) -> None:
         self._start = since
-        self._seen: OrderedDict[tuple[str, str], None] = OrderedDict()
+        self._replay: _Replay | None = None
+        self._timestamps: dict[tuple[str, str], str] = {}
+        self._max_remembered = 2 * _REMEMBERED
         self._newest = ""
         self._received = datetime.now(UTC)
 
@@ -29,23 +34,87 @@ class StreamPosition:
 
         After the first message, this is 60 seconds before the earlier of two times: the newest timestamp of a message,
         and the arrival of the last message. A device whose clock is ahead must not hide the messages of other devices.
+        While the service may still replay stored messages, the time is not later than 60 seconds before the newest
+        replayed message. The service can send live messages between replayed ones, so a live message does not show that
+        the replay has ended.
         """
         if self._newest:
-            self._start = (min(datetime.fromisoformat(self._newest), self._received) - _OVERLAP).isoformat()
+            start = min(datetime.fromisoformat(self._newest), self._received) - _OVERLAP
+            # The connection may have been lost after the last message, so later time is no sign of an ended replay.
+            if self._replay is not None and not self._replay.has_ended(self._received):
+                start = min(start, self._replay.position)
+            self._start = _format_in_utc(start)
         return self._start
 
-    def set_missing_start_to_now(self) -> None:
-        """Set a missing start time to now; if the connection is lost before the first message, none is missed."""
-        self._start = self._start or datetime.now(UTC).isoformat()
+    def record_opening(self) -> None:
+        """Record that a connection was opened with the start time that `find_start_time` returned last.
+
+        A missing start time is set to now; if the connection is lost before the first message, none is missed.
+        """
+        now = datetime.now(UTC)
+        # The service has accepted the start time, so it is RFC 3339, possibly in lower case.
+        self._replay = None if self._start is None else _Replay(datetime.fromisoformat(self._start.upper()), now)
+        self._start = self._start or now.isoformat()
 
     def record_if_new(self, message: Mapping[str, Any]) -> bool:
         """Record a received message; return False if the stream has already yielded this message."""
+        timestamp, now = message["Timestamp"], datetime.now(UTC)
+        if self._replay is not None:
+            # Repeated messages are progress of the replay, too.
+            self._replay.record_message(datetime.fromisoformat(timestamp), now)
         # An id is unique in its connection only.
         key = (message["Metadata"]["ConnectionLookup"], message["ID"])
-        if key in self._seen:
+        if key in self._timestamps:
             return False
-        self._seen[key] = None
-        if len(self._seen) > _REMEMBERED:
-            self._seen.popitem(last=False)
-        self._newest, self._received = max(self._newest, message["Timestamp"]), datetime.now(UTC)
+        self._newest, self._received = max(self._newest, timestamp), now
+        self._timestamps[key] = timestamp
+        if len(self._timestamps) > self._max_remembered:
+            self._forget_old_messages()
         return True
+
+    def _forget_old_messages(self) -> None:
+        """Forget the ids of messages that are neither among the newest ones nor part of the next replay."""
+        start = self.find_start_time() or ""
+        surplus = len(self._timestamps) - _REMEMBERED
+        entries = iter(self._timestamps.items())
+        remembered = {key: timestamp for key, timestamp in islice(entries, surplus) if timestamp >= start}
+        remembered.update(entries)
+        self._timestamps = remembered
+        # Half of the remembered ids is new before the next search, so that a message costs the same at every rate.
+        self._max_remembered = 2 * len(remembered)
+
+
+class _Replay:
+    """Progress of a replay of stored messages, between which live messages can arrive.
+
+    A message counts as replayed if it was measured before the connection was opened, and over a minute before its
+    arrival. Replayed messages arrive in the order of their timestamps.
+
+    Args:
+        start: start time of the replay.
+        opened: time at which the connection was opened.
+
+    Attributes:
+        position: time from which messages may be missing if the connection is lost now.
+    """
+
+    def __init__(self, start: datetime, opened: datetime) -> None:
+        self.position = start
+        self._opened = opened
+        self._newest = start
+        self._progressed = opened
+
+    def record_message(self, measured: datetime, received: datetime) -> None:
+        """Record a message that was received during the replay or after it."""
+        if self._newest < measured < min(self._opened, received - _OVERLAP):
+            self._newest, self._progressed = measured, received
+            self.position = max(self.position, measured - _OVERLAP)
+
+    def has_ended(self, now: datetime) -> bool:
+        """Return whether the replay had made no progress for so long at a time that it must have ended before."""
+        return now - self._progressed > _MAX_REPLAY_PAUSE
+
+
+def _format_in_utc(moment: datetime) -> str:
+    """Format a time so that it can be compared with the timestamps of messages as text."""
+    return moment.astimezone(UTC).isoformat()

@@ -36,7 +36,8 @@ async def stream_messages(
 ) -> AsyncGenerator[dict[str, Any]]:
     """Yield new telemetry messages; after a lost network connection, continue with the messages that were missed.
 
-    A missed message is lost if it was measured more than a minute before the newest message that was received.
+    A missed message is lost if it was measured more than a minute before the newest message that was received, except
+    while stored messages are replayed.
 
     Args:
         transport: sends the requests.
@@ -61,7 +62,7 @@ async def stream_messages(
             headers = {"Authorization": f"Bearer {await transport.get_token(renew=must_renew)}"}
             async with connect(url, additional_headers=headers, proxy=proxy) as socket:
                 pause, must_renew = 1.0, False
-                position.set_missing_start_to_now()
+                position.record_opening()
                 async for text in socket:
                     message = json.loads(text)
                     if position.record_if_new(message):

@@ -1,0 +1,79 @@
+"""Tests of the position from which a live stream continues after a lost connection."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from oi import stream_position as module
+from oi.stream_position import StreamPosition
+
+
+def build_message(number: int, moment: datetime) -> dict[str, Any]:
+    """Return a message of the live stream."""
+    return {"ID": f"m-{number}", "Timestamp": moment.isoformat(), "Metadata": {"ConnectionLookup": "rig"}}
+
+
+def test_a_live_message_does_not_end_a_replay() -> None:
+    """If the connection is lost during a replay, the stream continues where the replay was, despite live messages."""
+    now = datetime.now(UTC)
+    since = now - timedelta(hours=2)
+    position = StreamPosition(since.isoformat())
+    position.record_opening()
+    position.record_if_new(build_message(1, now - timedelta(seconds=2)))
+    assert position.find_start_time() == since.isoformat()
+    position.record_if_new(build_message(2, since + timedelta(minutes=10)))
+    position.record_if_new(build_message(3, now))
+    assert position.find_start_time() == (since + timedelta(minutes=9)).isoformat()
+
+
+def test_repeated_messages_are_progress_of_a_replay() -> None:
+    """A second replay that is lost continues where it was, although it returned only messages of the first one."""
+    now = datetime.now(UTC)
+    since = now - timedelta(hours=2)
+    replayed = [build_message(number, since + timedelta(minutes=10 * number)) for number in range(1, 4)]
+    position = StreamPosition(since.isoformat())
+    position.record_opening()
+    assert [position.record_if_new(each) for each in (replayed[0], build_message(9, now))] == [True, True]
+    assert position.find_start_time() == (since + timedelta(minutes=9)).isoformat()
+    position.record_opening()
+    assert [position.record_if_new(each) for each in replayed] == [False, True, True]
+    assert position.find_start_time() == (since + timedelta(minutes=29)).isoformat()
+    position.record_opening()
+    assert position.record_if_new(replayed[2]) is False
+    assert position.find_start_time() == (since + timedelta(minutes=29)).isoformat()
+
+
+def test_live_messages_are_the_position_after_a_replay(monkeypatch: pytest.MonkeyPatch) -> None:
+    """If a replay has made no progress for a long time, the stream continues a minute before the last message."""
+    now = datetime.now(UTC)
+    position = StreamPosition((now - timedelta(hours=2)).isoformat().lower())
+    position.record_opening()
+    position.record_if_new(build_message(1, now))
+    monkeypatch.setattr(module, "_MAX_REPLAY_PAUSE", timedelta(seconds=-1))
+    assert position.find_start_time() == (now - timedelta(minutes=1)).isoformat()
+
+
+def test_no_message_of_the_last_minute_is_returned_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    """After a lost connection, all messages of the last minute are recognised, however many they are."""
+    monkeypatch.setattr(module, "_REMEMBERED", 10)
+    now = datetime.now(UTC)
+    messages = [build_message(number, now) for number in range(100)]
+    position = StreamPosition(None)
+    position.record_opening()
+    assert all(position.record_if_new(each) for each in messages)
+    assert position.find_start_time() is not None
+    position.record_opening()
+    assert not any(position.record_if_new(each) for each in messages)
+
+
+def test_ids_of_old_messages_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of messages that a replay cannot return, only the newest ones are remembered."""
+    monkeypatch.setattr(module, "_REMEMBERED", 10)
+    now = datetime.now(UTC)
+    position = StreamPosition(None)
+    position.record_opening()
+    for number in range(100):
+        position.record_if_new(build_message(number, now if number == 0 else now - timedelta(hours=1)))
+    assert len(position._timestamps) <= 22
+    assert not position.record_if_new(build_message(0, now))
+    assert not position.record_if_new(build_message(99, now))

@@ -1,5 +1,6 @@
 """Tests of the client's OAuth flow with a fake server: metadata, errors, stored tokens and the local callback page."""
 
+import io
 import json
 import time
 from collections.abc import Callable
@@ -10,7 +11,7 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 
 import httpx
 import pytest
-from oi import ApiError, NotFoundError, ServerError, SignInError, UnreachableError
+from oi import ApiError, NotFoundError, ServerError, SignInError, UnreachableError, Workspace
 from oi.cli import browser_login, stored_grant
 from oi.cli.browser_login import sign_in
 from oi.cli.main import execute
@@ -253,3 +254,22 @@ def test_a_logout_revokes_the_refresh_token(server: FakeServer) -> None:
     store_tokens(3600)
     StoredGrant().revoke()
     assert server.revoked == ["r0"]
+
+
+def test_a_login_at_another_service_ends_the_earlier_sign_in(
+    server: FakeServer, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A login at another service ends the stored sign-in with the browser; if that fails, it prints a note."""
+    identity = {"name": "Ann", "principal": "ann@plant", "workspace": "plant"}
+    monkeypatch.setattr(Workspace, "whoami", lambda _workspace: identity)
+    for url, revocations in ((URL, 0), ("https://other.example", 1)):
+        store_tokens(3600)
+        monkeypatch.setattr("sys.stdin", io.StringIO("oik_1\n"))
+        assert execute(["login", url]) == 0
+        assert (len(server.revoked), read_login()["url"]) == (revocations, url)
+    store_tokens(3600)
+    server.issuer = "https://forged.example"
+    monkeypatch.setattr("sys.stdin", io.StringIO("oik_1\n"))
+    assert execute(["login", "https://other.example"]) == 0
+    assert (server.revoked, read_login()["url"]) == (["r0"], "https://other.example")
+    assert f"note: the earlier sign-in at {URL} was not ended" in capsys.readouterr().err

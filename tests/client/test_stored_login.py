@@ -1,10 +1,12 @@
 """Tests of the stored login of the command `oi`."""
 
+import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import click
 import pytest
-from oi.cli.stored_login import Login, get_login_path, require_login, store_login_and_describe_place
+from oi.cli.stored_login import Login, get_login_path, remove_login, require_login, store_login_and_describe_place
 
 
 @pytest.fixture(autouse=True)
@@ -20,6 +22,27 @@ def test_only_the_user_can_read_the_stored_login() -> None:
     assert str(get_login_path()) in place
     assert get_login_path().stat().st_mode & 0o777 == 0o600
     assert require_login() == Login("https://plant.example", key="oik_1")
+
+
+def test_the_keyring_contains_only_the_key_of_the_last_login(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A login at another address removes the key of the earlier login from the keyring, and a logout its own."""
+    entries: dict[tuple[str, ...], str] = {}
+    keyring = SimpleNamespace(
+        set_password=lambda service, url, secret: entries.update({(service, url): secret}),
+        get_password=lambda *entry: entries.get(entry),
+        delete_password=lambda *entry: entries.pop(entry),
+    )
+    monkeypatch.setitem(sys.modules, "keyring", keyring)
+    for url, key in (
+        ("https://plant.example", "oik_1"),
+        ("https://plant.example", "oik_2"),
+        ("https://b.example", "oik_3"),
+    ):
+        assert "keyring" in store_login_and_describe_place(url, key)
+        assert entries == {("oi", url): key}
+        assert require_login() == Login(url, key=key)
+    remove_login()
+    assert entries == {}
 
 
 def test_environment_variables_have_priority_over_the_stored_login(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,6 +6,7 @@ from typing import get_args
 import click
 
 from oi.cli.output import add_json_option, open_workspace, print_json, print_rows
+from oi.control_characters import escape_controls
 
 
 @click.command("login")
@@ -19,6 +20,8 @@ def log_in(url: str, browser: bool, rights: tuple[str, ...], client_id: str, as_
 
     The command asks for the API key, or reads it from standard input if that is not a terminal. The key is never an
     argument, because other users can see command lines. An empty key at the prompt signs in with the browser.
+
+    The login replaces a stored one. A sign-in with the browser at another service is ended.
 
     \b
     Examples:
@@ -39,7 +42,9 @@ def log_in(url: str, browser: bool, rights: tuple[str, ...], client_id: str, as_
 
         grant = sign_in(url, client_id, rights or _list_all_rights())
         with Workspace(url, token=grant.access_token) as workspace:
-            identity, place = workspace.whoami(), store_grant_and_describe_place(url, grant)
+            identity = workspace.whoami()
+        _end_sign_in_at_other_service(url)
+        place = store_grant_and_describe_place(url, grant)
     else:
         from oi.cli.stored_login import store_login_and_describe_place  # noqa: PLC0415  as above
 
@@ -48,10 +53,33 @@ def log_in(url: str, browser: bool, rights: tuple[str, ...], client_id: str, as_
         except ValueError as error:
             raise click.UsageError(f"{error}.") from None
         with Workspace(url, key=key) as workspace:
-            identity, place = workspace.whoami(), store_login_and_describe_place(url, key)
+            identity = workspace.whoami()
+        _end_sign_in_at_other_service(url)
+        place = store_login_and_describe_place(url, key)
     who = identity["name"] or identity["principal"]
     text = f"signed in to {identity['workspace']} as {who}; the credential is in {place}"
     print_json(identity) if as_json else click.echo(text)
+
+
+def _end_sign_in_at_other_service(url: str) -> None:
+    """End the stored sign-in with the browser if it is at another service, because a new login replaces it.
+
+    If that service does not end it, only a note is printed: the service may no longer exist.
+
+    Args:
+        url: address of the new login.
+    """
+    from oi.cli.stored_grant import StoredGrant  # noqa: PLC0415  loads httpx
+    from oi.cli.stored_login import read_login  # noqa: PLC0415  as above
+    from oi.errors import ApiError  # noqa: PLC0415  as above
+
+    stored = read_login()
+    if "clientId" not in stored or stored.get("url") in {None, url}:
+        return
+    try:
+        StoredGrant().revoke()
+    except ApiError as error:
+        click.echo(escape_controls(f"note: the earlier sign-in at {stored['url']} was not ended: {error}"), err=True)
 
 
 def _read_api_key() -> str:

@@ -95,16 +95,23 @@ def store_login_and_describe_place(url: str, key: str) -> str:
 def store_secret_and_describe_place(login: Mapping[str, Any], name: str, secret: str) -> str:
     """Store a login and its secret; return a description of the place where the secret is stored.
 
+    The secret of an earlier login at another address is removed from the keyring.
+
     Args:
         login: JSON properties for the login file; the value of ``url`` identifies the secret in the keyring.
         name: JSON property that contains the secret in the login file if the system has no keyring.
         secret: API key or refresh token.
     """
+    earlier_url = read_login().get("url")
     if _write_keyring(login["url"], secret):
         _write_login_file(login)
-        return "the keyring of this computer"
-    _write_login_file({**login, name: secret})
-    return f"{get_login_path()} (readable by you only)"
+        place = "the keyring of this computer"
+    else:
+        _write_login_file({**login, name: secret})
+        place = f"{get_login_path()} (readable by you only)"
+    if earlier_url and earlier_url != login["url"]:
+        _delete_from_keyring(earlier_url)
+    return place
 
 
 def remove_login() -> None:
@@ -112,10 +119,7 @@ def remove_login() -> None:
     url = read_login().get("url")
     get_login_path().unlink(missing_ok=True)
     if url:
-        with suppress(Exception):  # as in read_keyring
-            import keyring  # noqa: PLC0415  optional
-
-            keyring.delete_password(_SERVICE, url)
+        _delete_from_keyring(url)
 
 
 def get_login_path() -> Path:
@@ -150,6 +154,13 @@ def _write_keyring(url: str, secret: str) -> bool:
         keyring.set_password(_SERVICE, url, secret)
         return bool(keyring.get_password(_SERVICE, url) == secret)
     return False
+
+
+def _delete_from_keyring(url: str) -> None:
+    with suppress(Exception):  # as in read_keyring
+        import keyring  # noqa: PLC0415  optional
+
+        keyring.delete_password(_SERVICE, url)
 
 
 def _write_login_file(content: Mapping[str, Any]) -> None:

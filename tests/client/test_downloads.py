@@ -95,6 +95,16 @@ def test_a_file_that_cannot_be_fetched_is_fetched_by_a_new_link(
     assert service.links == ["a.csv?sig=2", "b.csv?sig=2", "b.csv?sig=3"]
 
 
+def test_the_log_contains_no_signature_of_a_link(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """The log of the HTTP library names the requested files but not the signatures of their links."""
+    caplog.set_level("DEBUG")
+    service = FakeService()
+    service.save_files(tmp_path)
+    assert service.links[0] == "a.csv?sig=2"
+    assert "https://plant.example/files/a.csv" in caplog.text
+    assert "sig=" not in caplog.text
+
+
 @pytest.mark.usefixtures("_skip_pauses")
 @pytest.mark.parametrize(("status", "attempts"), [(403, 5), (404, 1)])
 def test_a_file_that_is_always_refused_ends_the_download(tmp_path: Path, status: int, attempts: int) -> None:

@@ -68,6 +68,25 @@ def build_proxy_error(cause: Exception) -> UnreachableError:
     return UnreachableError("The proxy URL in the environment variables is invalid")
 
 
+def build_signed_request(client: httpx.AsyncClient | httpx.Client, url: str) -> httpx.Request:
+    """Build the request for a file by a signed link; the log of the HTTP library does not contain the signature.
+
+    Args:
+        client: HTTP client that will send the request.
+        url: signed link, whose query is secret.
+    """
+    request = client.build_request("GET", url)
+    request.url = _SignedLink(request.url)
+    return request
+
+
+class _SignedLink(httpx.URL):
+    """Signed link whose text has no query, because the HTTP library writes the text of each URL to its log."""
+
+    def __str__(self) -> str:
+        return _format_url_without_secrets(self)
+
+
 def build_signature_property(meaning: str | None, statement: str | None) -> dict[str, Any]:
     """Build the JSON property ``signature`` of a decision's request body; empty if the decision is not signed.
 

@@ -16,6 +16,7 @@ from oi.requests import (
     SLOW_REPLY_SECONDS,
     build_headers,
     build_proxy_error,
+    build_signed_request,
     can_method_change_data,
     find_error,
     find_retry_delay,
@@ -188,12 +189,15 @@ class AsyncTransport:
             ApiError: the service rejects the request or cannot be reached.
         """
         try:
-            async with self.client.stream("GET", url) as response:
+            response = await self.client.send(build_signed_request(self.client, url), stream=True)
+            try:
                 if not response.is_success:
                     await response.aread()
                 if error := find_error(response):
                     raise error
                 yield response
+            finally:
+                await response.aclose()
         except httpx.RequestError as error:
             raise UnreachableError(f"{self.url} does not respond: {error}") from error
 

@@ -1,7 +1,7 @@
 """Tests of the rules for the addresses of services."""
 
 import pytest
-from oi.addresses import can_use_proxy, check_address, is_this_computer
+from oi.addresses import can_use_proxy, check_address, find_proxy, is_this_computer
 
 
 @pytest.mark.parametrize(
@@ -35,6 +35,30 @@ def test_only_loopback_names_are_this_computer(url: str, *, expected: bool) -> N
 def test_http_requests_to_this_computer_use_no_proxy(url: str, *, expected: bool) -> None:
     """Only requests that stay on this computer without encryption use no proxy."""
     assert can_use_proxy(url) == expected
+
+
+@pytest.mark.parametrize(
+    ("variables", "url", "expected"),
+    [
+        ({}, "https://plant.example", None),
+        ({"ALL_PROXY": "http://all:2"}, "https://plant.example", "http://all:2"),
+        ({"ALL_PROXY": "all:2"}, "https://plant.example:8443/a", "http://all:2"),
+        ({"HTTPS_PROXY": "http://https:1", "ALL_PROXY": "http://all:2"}, "https://plant.example", "http://https:1"),
+        ({"HTTP_PROXY": "http://http:1"}, "https://plant.example", None),
+        ({"ALL_PROXY": "http://all:2", "NO_PROXY": "plant.example"}, "https://plant.example:8443/a", None),
+        ({"ALL_PROXY": "http://all:2"}, "http://127.0.0.1:7071", None),
+    ],
+)
+def test_the_environment_variables_name_the_proxy(
+    monkeypatch: pytest.MonkeyPatch, variables: dict[str, str], url: str, expected: str | None
+) -> None:
+    """The variable for the scheme has priority over ALL_PROXY, and NO_PROXY over both."""
+    for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.lower(), raising=False)
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    assert find_proxy(url) == expected
 
 
 @pytest.mark.parametrize("url", ["https://plant.example", "https://plant.example:8443/a", "http://127.0.0.1:7071"])

@@ -4,6 +4,7 @@ import json
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
+from typing import Literal
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
@@ -28,15 +29,16 @@ class FakeService:
 
     def __init__(self, *connections: list[str] | Exception) -> None:
         self.connections = list(connections)
+        self.expected_proxy: str | Literal[True] = True
         self.starts: list[datetime | None] = []
         self.credentials: list[str] = []
 
     @asynccontextmanager
     async def connect(
-        self, url: str, *, additional_headers: dict[str, str], proxy: bool | None
+        self, url: str, *, additional_headers: dict[str, str], proxy: str | bool | None
     ) -> AsyncIterator[AsyncIterator[str]]:
         """Open the next connection of the list."""
-        assert proxy is True
+        assert proxy == self.expected_proxy
         since = parse_qs(urlsplit(url).query).get("since")
         self.starts.append(datetime.fromisoformat(since[0]) if since else None)
         self.credentials.append(additional_headers["Authorization"])
@@ -174,6 +176,17 @@ async def test_an_invalid_proxy_ends_the_stream(monkeypatch: pytest.MonkeyPatch)
         await read_messages(service, 1, monkeypatch)
     assert "secret" not in str(failed.value)
     assert len(service.connections) == 1
+
+
+async def test_the_stream_uses_the_proxy_for_all_schemes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The stream uses the proxy in ALL_PROXY, which the WebSocket library does not read."""
+    for name in ("HTTPS_PROXY", "NO_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.lower(), raising=False)
+    monkeypatch.setenv("ALL_PROXY", "http://proxy.example:3128")
+    service = FakeService([build_message(1, datetime.now(UTC))])
+    service.expected_proxy = "http://proxy.example:3128"
+    assert await read_messages(service, 1, monkeypatch) == [("rig", "m-1")]
 
 
 async def test_a_socks_proxy_without_its_package_ends_the_stream(monkeypatch: pytest.MonkeyPatch) -> None:

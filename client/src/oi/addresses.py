@@ -1,6 +1,7 @@
 """Rules for the addresses of services."""
 
 from urllib.parse import urlsplit
+from urllib.request import getproxies, proxy_bypass
 
 _THIS_COMPUTER = frozenset({"localhost", "127.0.0.1", "::1"})
 
@@ -25,6 +26,20 @@ def can_use_proxy(url: str) -> bool:
     reach this computer.
     """
     return not (url.lower().startswith("http:") and is_this_computer(url))
+
+
+def find_proxy(url: str) -> str | None:
+    """Return the proxy that the environment variables name for requests to a URL; None if there is none.
+
+    The variable for the scheme, such as ``HTTPS_PROXY``, has priority over ``ALL_PROXY``. ``NO_PROXY`` lists hosts to
+    which requests use no proxy. The libraries for HTTP and WebSocket do not agree about ``ALL_PROXY``.
+    """
+    parts = urlsplit(url)
+    proxies = getproxies()
+    proxy = proxies.get(parts.scheme) or proxies.get("all")
+    if not proxy or not can_use_proxy(url) or proxy_bypass(parts.netloc):
+        return None
+    return proxy if "://" in proxy else f"http://{proxy}"
 
 
 def check_address(url: str) -> None:

@@ -6,9 +6,10 @@ from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer, ThreadingHTTPServer
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
+from urllib.request import ProxyHandler
 
 import pytest
-from oi.verification.fetch import MAX_ATTEMPTS, MAX_WAIT_SECONDS, PAGE, FetchError, fetch_chain
+from oi.verification.fetch import MAX_ATTEMPTS, MAX_WAIT_SECONDS, PAGE, FetchError, _build_opener, fetch_chain
 
 from shared.provenance.hash_rule import LAST_SEQUENCE, format_record_id
 from tests.unit.shared.backends.test_outbound_http import create_certificate
@@ -209,6 +210,24 @@ def test_a_download_from_this_computer_uses_no_proxy(
         monkeypatch.delenv(name, raising=False)
     assert len(fetch_sequences(chain, tmp_path / "export.json")) == PAGE - 3
     assert pauses == []
+
+
+@pytest.mark.parametrize("variable", ["HTTPS_PROXY", "ALL_PROXY"])
+def test_a_download_uses_the_http_proxy_of_the_environment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pauses: list[float], variable: str
+) -> None:
+    """A download uses the HTTP proxy in HTTPS_PROXY or ALL_PROXY, and ends at once if it is a SOCKS proxy."""
+    for name in ("HTTPS_PROXY", "ALL_PROXY", "NO_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.lower(), raising=False)
+    monkeypatch.setenv(variable, "http://proxy.example:3128")
+    handlers = vars(_build_opener("https://plant.example"))["handlers"]
+    proxies = [vars(each)["proxies"] for each in handlers if isinstance(each, ProxyHandler)]
+    assert proxies == [{"https": "http://proxy.example:3128"}]
+    monkeypatch.setenv(variable, "socks5://user:secret@proxy.example")
+    with pytest.raises(FetchError, match="cannot use a SOCKS proxy") as failed:
+        fetch_chain("https://plant.example", "jwt", "AccessControl", "", tmp_path / "export.json")
+    assert (failed.value.exit_status, "secret" in str(failed.value), pauses) == (3, False, [])
 
 
 def test_a_request_is_not_repeated_after_an_invalid_certificate(tmp_path: Path, pauses: list[float]) -> None:

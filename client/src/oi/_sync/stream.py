@@ -11,7 +11,7 @@ from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidPro
 
 from oi._sync.transport import Transport
 from oi._sync.waiting import sleep
-from oi.addresses import can_use_proxy
+from oi.addresses import can_use_proxy, find_proxy
 from oi.errors import (
     ApiError,
     ServerError,
@@ -51,8 +51,8 @@ def stream_messages(
     """
     position = StreamPosition(format_instant(since))
     pause, must_renew = 1.0, False
-    # True uses the proxy that the environment variables name.
-    proxy: Literal[True] | None = True if can_use_proxy(transport.url) else None
+    # True uses the variables that only the WebSocket library knows, such as `WSS_PROXY`.
+    proxy: str | Literal[True] | None = (find_proxy(transport.url) or True) if can_use_proxy(transport.url) else None
     while True:
         parameters = {"connection": connection, "surface": surface, "since": position.find_start_time()}
         query = urlencode({name: value for name, value in parameters.items() if value is not None})

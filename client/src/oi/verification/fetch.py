@@ -23,7 +23,7 @@ from pathlib import Path
 from time import sleep
 from typing import Any, Final
 
-from oi.addresses import can_use_proxy, check_address
+from oi.addresses import check_address, find_proxy
 from oi.control_characters import escape_controls
 from oi.drafts import create_draft
 from oi.verification.hash_rule import LAST_SEQUENCE, parse_integer_or_exact_float
@@ -418,8 +418,20 @@ def _send_once(address: str, token: str) -> tuple[Any, str]:
 
 
 def _build_opener(address: str) -> urllib.request.OpenerDirector:
-    """Build the sender of a request; it uses the proxy in the environment variables if the address permits it."""
-    return urllib.request.build_opener(urllib.request.ProxyHandler(None if can_use_proxy(address) else {}))
+    """Build the sender of a request; it uses the proxy in the environment variables if the address permits it.
+
+    Raises:
+        FetchError: the proxy is a SOCKS proxy, to which the standard library would send HTTP.
+    """
+    proxy = find_proxy(address)
+    if proxy is None:
+        return urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    if urllib.parse.urlsplit(proxy).scheme.startswith("socks"):
+        # The address of the proxy may contain a password.
+        reason = "`oi audit fetch` cannot use a SOCKS proxy; set HTTPS_PROXY to an HTTP proxy"
+        raise FetchError(reason, exit_status=_UNREACHABLE)
+    scheme = urllib.parse.urlsplit(address).scheme
+    return urllib.request.build_opener(urllib.request.ProxyHandler({scheme: proxy}))
 
 
 def _build_fetch_error(error: urllib.error.HTTPError) -> FetchError:

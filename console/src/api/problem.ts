@@ -7,6 +7,9 @@ export interface FieldError {
   column?: number;
 }
 
+/** Code of a request without a reply. */
+const UNREACHABLE = "UNREACHABLE";
+
 interface ProblemDetails {
   status: number;
   code: string;
@@ -29,6 +32,11 @@ export class ApiError extends Error {
   readonly retryAfterSeconds: number | undefined;
   /** The whole problem document; some codes have properties of their own. */
   readonly members: Readonly<Record<string, unknown>>;
+  /**
+   * Whether the caller's own earlier attempt possibly caused this refusal, because the outcome of that attempt is
+   * unknown.
+   */
+  isPossiblyOwn = false;
 
   constructor(told: ProblemDetails) {
     super(told.detail);
@@ -67,7 +75,7 @@ export async function readProblem(reply: Response): Promise<ApiError> {
 export function createUnreachableError(): ApiError {
   return new ApiError({
     status: 0,
-    code: "UNREACHABLE",
+    code: UNREACHABLE,
     detail: "The service does not respond. Check that it runs and that this machine can reach it, then try again.",
   });
 }
@@ -75,6 +83,16 @@ export function createUnreachableError(): ApiError {
 /** Tells whether the service rejected a write because the resource changed since it was read. */
 export function isOutdated(error: unknown): error is ApiError {
   return error instanceof ApiError && error.code === "PRECONDITION_FAILED";
+}
+
+/** Tells whether a change was possibly made although its request failed: its reply was lost, or the service failed. */
+export function isOutcomeUnknown(error: unknown): boolean {
+  if (!(error instanceof ApiError)) {
+    return true;
+  }
+  const { code, status } = error;
+  const isRunning = code === "IDEMPOTENCY_KEY_IN_USE";
+  return isRunning || code === UNREACHABLE || status >= 500 || (status >= 200 && status < 300);
 }
 
 /** Returns an error in one line, with the code and the request's id. */

@@ -17,6 +17,7 @@ import {
   signInWithKey,
 } from "./credential.ts";
 import { forgetSignature, type PendingSignature, rememberSignature } from "./pendingSignature.ts";
+import { useDecisionKey } from "./useDecisionKey.ts";
 
 /** The decision that may need a signature. */
 export interface SignedDecision {
@@ -30,7 +31,6 @@ export interface SignedDecision {
   address: string;
   /** Reason or comment, which the dialog itself asks for. */
   text: string;
-  idempotencyKey: string;
   /** What was typed before a sign-in elsewhere. */
   pending: PendingSignature | undefined;
 }
@@ -59,8 +59,13 @@ export interface Signing {
   leaveForEntra: () => Promise<void>;
   /** Checks the fields and marks the invalid ones; the decision can be sent if it returns true. */
   validate: () => boolean;
-  /** Sends the decision; signs in first if necessary. */
-  send: <T>(work: (client: Client, signature: SignatureRequest | undefined) => Promise<T>) => Promise<T>;
+  /**
+   * Sends the decision; signs in first if necessary.
+   * @throws ApiError with `isPossiblyOwn` if an earlier attempt was possibly stored and caused the refusal
+   */
+  send: <T>(
+    work: (client: Client, idempotencyKey: string, signature: SignatureRequest | undefined) => Promise<T>,
+  ) => Promise<T>;
 }
 
 /** Codes of refusals that another sign-in of the same person ends. */
@@ -77,13 +82,17 @@ export function useSigning(decision: SignedDecision): Signing {
   const [demanded, setDemanded] = useState(false);
   const required = demanded || policy?.[decision.kind] === "required";
   const fields = useFields(decision, policy);
+  const attempts = useDecisionKey(
+    JSON.stringify([decision.text.trim(), fields.meaning, fields.statement.trim()]),
+    decision.pending?.idempotencyKey,
+  );
   const { setRefused, ...credential } = useCredential(decision, who, policy, required);
   useEffect(forgetSignature, []);
   const leaveForEntra = async () => {
     if (credential.entra) {
       rememberSignature({
         ...{ subject: decision.subject, principal: who.principal ?? "", verb: decision.verb, text: decision.text },
-        ...{ meaning: fields.meaning, statement: fields.statement, idempotencyKey: decision.idempotencyKey },
+        ...{ meaning: fields.meaning, statement: fields.statement, idempotencyKey: attempts.key },
       });
       allowLeaving();
       await goToEntra(credential.entra, { signs: decision.right, hash: decision.address });
@@ -103,14 +112,17 @@ export function useSigning(decision: SignedDecision): Signing {
   const sign: Signing["send"] = async (work) => {
     const client = await credential.signIn();
     const statement = fields.statement.trim();
-    const made = await work(client, { meaning: fields.meaning, ...(statement === "" ? {} : { statement }) });
+    const signature = { meaning: fields.meaning, ...(statement === "" ? {} : { statement }) };
+    const made = await work(client, attempts.key, signature);
     if (policy?.maxAgeSeconds === 0) forgetRecentSignIn();
     return made;
   };
   const send: Signing["send"] = async (work) => {
+    attempts.begin();
     try {
-      return await (required ? sign(work) : work(api, undefined));
+      return await (required ? sign(work) : work(api, attempts.key, undefined));
     } catch (error) {
+      attempts.fail(error);
       if (error instanceof ApiError) handleRefusal(error);
       throw error;
     }

@@ -1,7 +1,6 @@
-import { useId, useLayoutEffect, useState } from "preact/hooks";
+import { useId, useState } from "preact/hooks";
 import { type Amendment, approveAmendment, rejectAmendment } from "@/api/amendments.ts";
 import { announceDecision } from "@/api/decisions.ts";
-import { createIdempotencyKey, needsNewKey } from "@/api/idempotency.ts";
 import { ApiError } from "@/api/index.ts";
 import { Button } from "@/components/Button.tsx";
 import { Dialog } from "@/components/Dialog.tsx";
@@ -78,28 +77,12 @@ function DecisionDialog({ kind, pending, scope, amendment, onClose, onReload }: 
   const [busy, setBusy] = useState(false);
   const [missing, setMissing] = useState<string>();
   const [error, setError] = useState<unknown>();
-  // One key for each decision: a retry after a lost reply stores it once; an edited decision gets a new key.
-  const [key, setKey] = useState(() => pending?.idempotencyKey ?? createIdempotencyKey());
   const id = amendment.RecordID;
   const signing = useSigning({
     ...{ kind: "amendments", verb: kind, right: "Workspace.Amendment.Approve", pending },
     ...{ subject: describeSubject("amendment", scope, id), address: buildQueueAddress(scope, parseRecordId(id)) },
-    ...{ text: reason, idempotencyKey: key },
+    text: reason,
   });
-  const content = JSON.stringify([reason.trim(), signing.meaning, signing.statement.trim()]);
-  const [sent, setSent] = useState<string>();
-  /** Whether an attempt with this content was possibly stored; the service refused all others for good. */
-  const [uncertain, setUncertain] = useState(false);
-  /** Whether an earlier attempt, with other content, was possibly stored. */
-  const [edited, setEdited] = useState(false);
-  useLayoutEffect(() => {
-    if (sent !== undefined && sent !== content) {
-      setSent(undefined);
-      setEdited(edited || uncertain);
-      setUncertain(false);
-      setKey(createIdempotencyKey());
-    }
-  }, [sent, content]);
   const decide = async () => {
     if (kind === "reject" && reason.trim() === "") {
       setMissing("Enter a reason; it is recorded with the rejection.");
@@ -108,10 +91,9 @@ function DecisionDialog({ kind, pending, scope, amendment, onClose, onReload }: 
     setMissing(undefined);
     if (!signing.validate()) return;
     setBusy(true);
-    setSent(content);
     setError(undefined);
     try {
-      const made = await signing.send((client, signature) =>
+      const made = await signing.send((client, key, signature) =>
         kind === "approve"
           ? approveAmendment(client, scope, id, key, signature)
           : rejectAmendment(client, scope, id, reason.trim(), key, signature),
@@ -121,7 +103,6 @@ function DecisionDialog({ kind, pending, scope, amendment, onClose, onReload }: 
       onReload();
     } catch (failed) {
       setError(failed);
-      setUncertain(uncertain || !needsNewKey(failed));
       setBusy(false);
     }
   };
@@ -171,7 +152,7 @@ function DecisionDialog({ kind, pending, scope, amendment, onClose, onReload }: 
           kind="warn"
           title={`Another decision came first: the amendment is ${String(meanwhile.members.currentStatus)}`}
         >
-          {edited
+          {meanwhile.isPossiblyOwn
             ? "It is possibly your own, from an earlier attempt. The edited decision was not recorded."
             : "Your decision was not recorded."}{" "}
           Reload to see the pending amendments.

@@ -43,7 +43,7 @@ export function ApproveDialog({ query, pending, onClose, onChanged }: Props) {
     if (!signing.validate()) return;
     setBusy(true);
     try {
-      await signing.send((client, signature) => decideDraft(client, query, "approve", { signature }));
+      await signing.send((client, key, signature) => decideDraft(client, query, "approve", key, { signature }));
       showToast(`“${query.name}” is approved`);
       onChanged();
       onClose();

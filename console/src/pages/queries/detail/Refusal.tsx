@@ -16,8 +16,11 @@ export function Refusal({ error, undone, onLook }: Props) {
   if (!isOutdated(error)) {
     return <ErrorNotice error={error} />;
   }
+  const title = error.isPossiblyOwn
+    ? "The query changed meanwhile, possibly by your earlier attempt. This attempt changed nothing."
+    : `Another person changed the query meanwhile. It was not ${undone}.`;
   return (
-    <Notice kind="bad" title={`Another person changed the query meanwhile. It was not ${undone}.`}>
+    <Notice kind="bad" title={title}>
       <p>
         <code>{error.code}</code> · request <code>{error.requestId}</code>
       </p>

@@ -45,8 +45,8 @@ export function RejectDialog({ query, pending, onClose, onChanged }: Props) {
     if (!signing.validate()) return;
     setBusy(true);
     try {
-      await signing.send((client, signature) =>
-        decideDraft(client, query, "reject", { comment: comment.trim(), signature }),
+      await signing.send((client, key, signature) =>
+        decideDraft(client, query, "reject", key, { comment: comment.trim(), signature }),
       );
       showToast(`“${query.name}” is rejected`);
       onChanged();

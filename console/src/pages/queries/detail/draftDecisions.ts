@@ -19,11 +19,20 @@ export function explainDraftDenial(query: WarmQuery, principal: string | null): 
 /**
  * Stores a decision about a draft.
  * The ETag prevents a decision about a text that its author has not seen.
+ * @param key the Idempotency-Key; a repeat with the same key and body stores nothing
+ * @throws ApiError if the decision is refused; `isOutdated` if the query changed
  */
-export async function decideDraft(client: Client, query: WarmQuery, verb: "approve" | "reject", body: DraftDecision) {
+export async function decideDraft(
+  client: Client,
+  query: WarmQuery,
+  verb: "approve" | "reject",
+  key: string,
+  body: DraftDecision,
+): Promise<void> {
   const path = formatPath`/oi-api/warm-queries/${query.lookup}/${verb}`;
   const isEmpty = Object.values(body).every((value) => value === undefined);
-  await client.post(path, isEmpty ? undefined : body, { headers: { "If-Match": query.etag } });
+  const headers = { "If-Match": query.etag, "Idempotency-Key": key };
+  await client.post(path, isEmpty ? undefined : body, { headers });
   announceDecision();
 }
 

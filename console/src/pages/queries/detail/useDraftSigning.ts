@@ -17,7 +17,7 @@ export function useDraftSigning(
 ): Signing {
   return useSigning({
     ...{ kind: "queries", verb, right: "Workspace.WarmQuery.Approve", subject: describeDraft(query) },
-    ...{ address: buildHref("queries", [query.lookup]), text, idempotencyKey: "", pending },
+    ...{ address: buildHref("queries", [query.lookup]), text, pending },
   });
 }
 

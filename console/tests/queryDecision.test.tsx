@@ -1,0 +1,108 @@
+import { type ComponentChild, render } from "preact";
+import { act } from "preact/test-utils";
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { ApiError, createUnreachableError } from "../src/api/problem.ts";
+import type { WarmQuery } from "../src/api/queries.ts";
+import { ApproveDialog } from "../src/pages/queries/detail/ApproveDialog.tsx";
+import { RejectDialog } from "../src/pages/queries/detail/RejectDialog.tsx";
+import { session } from "../src/session/index.ts";
+import { signIn } from "./amendments/pages.ts";
+
+const QUERY: WarmQuery = {
+  ...{ etag: '"1"', lookup: "q", apiPath: null, name: "Q", description: null, surface: "cooling" },
+  ...{ kql: "T", parameters: [], cacheSeconds: 0, schema: null, createdAt: "", updatedAt: "" },
+  ...{ editedBy: "ann@t", approval: null },
+};
+const OUTDATED = { status: 412, code: "PRECONDITION_FAILED", detail: "" };
+
+const done = vi.fn();
+const dialog = { query: QUERY, pending: undefined, onClose: done, onChanged: () => undefined };
+let root: HTMLElement;
+
+beforeEach(() => {
+  signIn();
+  HTMLDialogElement.prototype.showModal ??= () => undefined;
+  root = document.body.appendChild(document.createElement("div"));
+});
+
+afterEach(() => {
+  act(() => render(null, root));
+  root.remove();
+  done.mockReset();
+});
+
+const show = (shown: ComponentChild) => act(() => render(shown, root));
+
+const press = (text: string) =>
+  act(() => [...root.querySelectorAll("button")].find((button) => button.textContent?.includes(text))?.click());
+
+const type = (text: string) =>
+  act(() => {
+    const comment = root.querySelector("textarea");
+    if (comment) comment.value = text;
+    comment?.dispatchEvent(new Event("input", { bubbles: true }));
+  });
+
+const idle = () => vi.waitFor(() => expect(root.querySelector("[aria-busy=true]")).toBeNull());
+
+/** Presses the button of the dialog, and waits for the reply. */
+async function send(text: string, reply: () => unknown) {
+  await idle();
+  const post = vi.spyOn(session.api, "post").mockImplementationOnce(async () => reply() as never);
+  const before = post.mock.calls.length;
+  await press(text);
+  await vi.waitFor(() => expect(post).toHaveBeenCalledTimes(before + 1));
+  await vi.waitFor(() => expect(done.mock.calls.length > 0 || root.querySelector("[aria-busy=true]") === null).toBe(true));
+  return post.mock.lastCall?.[2]?.headers;
+}
+
+const fail = (problem: ConstructorParameters<typeof ApiError>[0]) => () => {
+  throw new ApiError(problem);
+};
+
+const lose = () => {
+  throw createUnreachableError();
+};
+
+test("an approval whose reply was lost is repeated with the same idempotency key and condition", async () => {
+  await show(<ApproveDialog {...dialog} />);
+  const first = await send("Approve", lose);
+  const second = await send("Approve", () => QUERY);
+  expect(first).toEqual({ "If-Match": '"1"', "Idempotency-Key": expect.stringMatching(/^[0-9a-f]{32}$/) });
+  expect(second).toEqual(first);
+  expect(done).toHaveBeenCalledOnce();
+});
+
+test("an edited rejection has another idempotency key, and does not deny that the earlier one was stored", async () => {
+  await show(<RejectDialog {...dialog} />);
+  await type("wrong");
+  const first = await send("Reject", lose);
+  await type("wrong limit");
+  const second = await send("Reject", fail(OUTDATED));
+  expect(second?.["Idempotency-Key"]).not.toBe(first?.["Idempotency-Key"]);
+  expect(root.textContent).toContain("possibly by your earlier attempt");
+  expect(root.textContent).not.toContain("It was not rejected");
+});
+
+test("a query that was approved by a lost attempt, and then edited, is not reported as never approved", async () => {
+  await show(<ApproveDialog {...dialog} />);
+  await send("Approve", lose);
+  await send("Approve", fail(OUTDATED));
+  expect(root.textContent).toContain("possibly by your earlier attempt");
+});
+
+test("without an attempt of unknown outcome, a changed query was changed by another person", async () => {
+  await show(<RejectDialog {...dialog} />);
+  await type("wrong");
+  await send("Reject", fail({ status: 400, code: "VALIDATION_FAILED", detail: "The comment is too long" }));
+  await type("short");
+  await send("Reject", fail(OUTDATED));
+  expect(root.textContent).toContain("Another person changed the query meanwhile. It was not rejected.");
+});
+
+test("after a sign-in with other rights, the decision is repeated with another idempotency key", async () => {
+  await show(<ApproveDialog {...dialog} />);
+  const first = await send("Approve", fail({ status: 422, code: "IDEMPOTENCY_KEY_REUSED", detail: "" }));
+  const second = await send("Approve", () => QUERY);
+  expect(second?.["Idempotency-Key"]).not.toBe(first?.["Idempotency-Key"]);
+});

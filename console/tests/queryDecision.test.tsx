@@ -43,16 +43,19 @@ const type = (text: string) =>
     comment?.dispatchEvent(new Event("input", { bubbles: true }));
   });
 
-const idle = () => vi.waitFor(() => expect(root.querySelector("[aria-busy=true]")).toBeNull());
+const isBusy = () => root.querySelector("[aria-busy=true]") !== null;
+
+/** Returns the texts of the rows of all tables. */
+const listRows = () => [...root.querySelectorAll("tbody tr")].map((row) => row.textContent);
 
 /** Presses the button of the dialog, and waits for the reply. */
 async function send(text: string, reply: () => unknown) {
-  await idle();
+  await vi.waitFor(() => expect(isBusy()).toBe(false));
   const post = vi.spyOn(session.api, "post").mockImplementationOnce(async () => reply() as never);
   const before = post.mock.calls.length;
   await press(text);
   await vi.waitFor(() => expect(post).toHaveBeenCalledTimes(before + 1));
-  await vi.waitFor(() => expect(done.mock.calls.length > 0 || root.querySelector("[aria-busy=true]") === null).toBe(true));
+  await vi.waitFor(() => expect(done.mock.calls.length > 0 || !isBusy()).toBe(true));
   return post.mock.lastCall?.[2]?.headers;
 }
 
@@ -82,6 +85,21 @@ test("an edited rejection has another idempotency key, and does not deny that th
   expect(second?.["Idempotency-Key"]).not.toBe(first?.["Idempotency-Key"]);
   expect(root.textContent).toContain("possibly by your earlier attempt");
   expect(root.textContent).not.toContain("It was not rejected");
+});
+
+test("the dialogs of a signed decision show the parameters with their defaults", async () => {
+  const parameters = [
+    { name: "limit", type: "real", default: 1e9 },
+    { name: "device", type: "string" },
+  ];
+  const query = { ...QUERY, parameters };
+  await show(<ApproveDialog {...dialog} query={query} />);
+  expect(listRows()).toEqual(["limitreal1000000000", "devicestringrequired"]);
+  await show(<RejectDialog {...dialog} query={query} />);
+  await type("wrong");
+  vi.stubGlobal("fetch", async () => new Response("{}"));
+  await send("Reject", fail({ status: 400, code: "SIGNATURE_REQUIRED", detail: "" }));
+  expect(listRows()).toEqual(["limitreal1000000000", "devicestringrequired"]);
 });
 
 test("a query that was approved by a lost attempt, and then edited, is not reported as never approved", async () => {

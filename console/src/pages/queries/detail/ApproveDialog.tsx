@@ -2,7 +2,6 @@ import { useState } from "preact/hooks";
 import { ApiError, isOutdated } from "@/api/index.ts";
 import type { WarmQuery } from "@/api/queries.ts";
 import { Button } from "@/components/Button.tsx";
-import { CodeBlock } from "@/components/CodeBlock.tsx";
 import { Dialog } from "@/components/Dialog.tsx";
 import { Notice } from "@/components/Notice.tsx";
 import { showToast } from "@/components/toasts.ts";
@@ -12,6 +11,7 @@ import { useHasRights } from "@/session/hooks.ts";
 import type { PendingSignature } from "@/signing/pendingSignature.ts";
 import { SigningFields } from "@/signing/SigningFields.tsx";
 import { Changes } from "./Changes.tsx";
+import { DecidedText } from "./DecidedText.tsx";
 import { DraftTrial } from "./DraftTrial.tsx";
 import { decideDraft } from "./draftDecisions.ts";
 import css from "./Facts.module.css";
@@ -26,7 +26,7 @@ interface Props {
   onChanged: () => void;
 }
 
-/** The confirmation of an approval: KQL, changes since the last approval, and errors. */
+/** The confirmation of an approval: KQL, parameters, changes since the last approval, and errors. */
 export function ApproveDialog({ query, pending, onClose, onChanged }: Props) {
   const signing = useDraftSigning(query, "approve", "", pending);
   const proves = useHasRights("Workspace.Provenance.Read");
@@ -78,7 +78,7 @@ export function ApproveDialog({ query, pending, onClose, onChanged }: Props) {
           log records your name.
         </p>
         <InvisibleWarning texts={listTexts(query)} />
-        <CodeBlock code={query.kql.trimEnd()} label={`KQL of ${query.name}`} />
+        <DecidedText query={query} />
         {proves && <Changes query={query} />}
         {asks && (
           <details>

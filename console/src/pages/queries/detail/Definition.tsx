@@ -15,18 +15,7 @@ export function Definition({ query }: { query: WarmQuery }) {
       </Panel>
       <div class={css.pair}>
         <Panel title="Parameters">
-          {query.parameters.length === 0 ? (
-            <p>None besides the time range and the row limit.</p>
-          ) : (
-            <Rows
-              heads={["Name", "Type", "Default"]}
-              rows={query.parameters.map((each) => [
-                each.name,
-                each.type,
-                isRequired(each) ? "required" : describeDefault(each),
-              ])}
-            />
-          )}
+          <ParameterTable parameters={query.parameters} />
         </Panel>
         <Panel title="Columns">
           {columns.length === 0 ? (
@@ -37,6 +26,19 @@ export function Definition({ query }: { query: WarmQuery }) {
         </Panel>
       </div>
     </div>
+  );
+}
+
+/** The parameters of a query with their types and defaults. */
+export function ParameterTable({ parameters }: Pick<WarmQuery, "parameters">) {
+  if (parameters.length === 0) {
+    return <p>None besides the time range and the row limit.</p>;
+  }
+  return (
+    <Rows
+      heads={["Name", "Type", "Default"]}
+      rows={parameters.map((each) => [each.name, each.type, isRequired(each) ? "required" : describeDefault(each)])}
+    />
   );
 }
 

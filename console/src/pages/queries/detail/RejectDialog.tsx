@@ -2,7 +2,6 @@ import { useState } from "preact/hooks";
 import { ApiError, isOutdated } from "@/api/index.ts";
 import type { WarmQuery } from "@/api/queries.ts";
 import { Button } from "@/components/Button.tsx";
-import { CodeBlock } from "@/components/CodeBlock.tsx";
 import { Dialog } from "@/components/Dialog.tsx";
 import { TextArea } from "@/components/Field.tsx";
 import { showToast } from "@/components/toasts.ts";
@@ -10,6 +9,7 @@ import { useHasRights } from "@/session/hooks.ts";
 import type { PendingSignature } from "@/signing/pendingSignature.ts";
 import { SigningFields } from "@/signing/SigningFields.tsx";
 import { Changes } from "./Changes.tsx";
+import { DecidedText } from "./DecidedText.tsx";
 import { decideDraft } from "./draftDecisions.ts";
 import { Refusal } from "./Refusal.tsx";
 import { useDraftSigning } from "./useDraftSigning.ts";
@@ -81,7 +81,7 @@ export function RejectDialog({ query, pending, onClose, onChanged }: Props) {
         {query.editedBy} edited it last and can change it; then it waits for a decision again. The audit log records
         your name and the comment.
       </p>
-      {signing.required && <CodeBlock code={query.kql.trimEnd()} label={`KQL of ${query.name}`} />}
+      {signing.required && <DecidedText query={query} />}
       {signing.required && proves && <Changes query={query} />}
       <TextArea label="Comment" value={comment} onInput={setComment} error={wrong} rows={4} disabled={busy} />
       <SigningFields signing={signing} busy={busy} onSign={() => void reject()} />

@@ -33,10 +33,11 @@ export function ItemFormFrame<Item extends StoredItem, Draft extends object>(pro
           conflict={conflict}
           noun={rules.noun}
           busy={form.busy}
+          hasChanges={hasChanges}
           onReload={form.reload}
           onDiscard={form.discard}
         >
-          {conflict.state === "merged" && hasChanges && (
+          {conflict.state === "merged" && (
             <details>
               <summary>Your changes to the current version</summary>
               <JsonDiff before={rules.toBody(form.base)} after={rules.toBody(form.draft)} />

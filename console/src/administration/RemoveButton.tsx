@@ -1,5 +1,6 @@
 import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
+import { Attempts } from "@/api/attempts.ts";
 import { api, isOutdated } from "@/api/index.ts";
 import { removeItem } from "@/api/items.ts";
 import { Button } from "@/components/Button.tsx";
@@ -26,9 +27,10 @@ interface Props {
 /** A button that removes an item after a confirmation. */
 export function RemoveButton({ noun, name, path, etag, page, onReload, children }: Props) {
   const [asking, setAsking] = useState(false);
+  const [attempts] = useState(() => new Attempts());
   const close = () => setAsking(false);
   const remove = async () => {
-    await removeItem(api, path, etag);
+    await removeItem(api, path, etag, attempts);
     showToast(`“${name}” is removed`);
     navigate(buildHref(page));
   };

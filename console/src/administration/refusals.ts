@@ -1,5 +1,5 @@
 // Explanations of rejected changes in plain words.
-import { ApiError } from "@/api/problem.ts";
+import { ApiError, isOutdated } from "@/api/problem.ts";
 import { buildHref } from "@/router/route.ts";
 
 /** An item that prevents a change. */
@@ -90,9 +90,14 @@ const TEXTS: Record<string, Text> = {
   },
 };
 
+const POSSIBLY_OWN: Text = {
+  title: "This changed after you opened it, possibly by your earlier attempt.",
+  advice: "Reload to see the current version, then decide again.",
+};
+
 /** Explains a rejected change; undefined if the service's message is sufficient. */
 export function explainRefusal(error: unknown): Explanation | undefined {
-  const text = error instanceof ApiError ? TEXTS[error.code] : undefined;
+  const text = error instanceof ApiError ? findText(error) : undefined;
   if (!(error instanceof ApiError) || text === undefined) {
     return undefined;
   }
@@ -104,6 +109,10 @@ export function explainRefusal(error: unknown): Explanation | undefined {
     blockers: page ? toTexts(usedBy).map((name) => ({ name, href: buildHref(page, [name]) })) : [],
     rights: typeof accessRight === "string" ? [accessRight] : toTexts(accessRights),
   };
+}
+
+function findText(error: ApiError): Text | undefined {
+  return isOutdated(error) && error.isPossiblyOwn ? POSSIBLY_OWN : TEXTS[error.code];
 }
 
 function toTexts(value: unknown): string[] {

@@ -1,8 +1,10 @@
 import type { RefObject } from "preact";
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
+import { Attempts } from "@/api/attempts.ts";
 import { ApiError, api, isOutdated } from "@/api/index.ts";
 import { type ItemChange, type StoredItem, storeItem } from "@/api/items.ts";
 import type { Conflict } from "@/components/ConflictBanner.tsx";
+import { isSame } from "@/components/diff.ts";
 import { useInvalidFocus } from "@/components/useInvalidFocus.ts";
 import { useUnsavedWarning } from "@/router/unsaved.ts";
 import { type FieldMessages, findFieldMessage } from "./fieldErrors.ts";
@@ -76,6 +78,7 @@ export function useItemForm<Item extends StoredItem, Draft extends object>(
   const [busy, setBusy] = useState(false);
   const [conflict, setConflict] = useState<Conflict>();
   const [saved, setSaved] = useState<{ item: Item; isNew: boolean }>();
+  const [attempts] = useState(() => new Attempts());
   const hasChanges = !isEqual(draft, base.draft);
   const isNew = base.stored === null;
   const { element, focusInvalid } = useInvalidFocus<HTMLFormElement>();
@@ -118,7 +121,7 @@ export function useItemForm<Item extends StoredItem, Draft extends object>(
       const item =
         isNew && rules.create
           ? await rules.create(draft)
-          : await storeItem<Item>(api, rules.path(draft), rules.toBody(draft), base.stored?.etag ?? null);
+          : await storeDraft(rules, draft, base.stored?.etag ?? null, attempts);
       rebase(item, draft);
       setConflict(undefined);
       setSaved({ item, isNew });
@@ -127,20 +130,17 @@ export function useItemForm<Item extends StoredItem, Draft extends object>(
         throw failure;
       }
       if (isNew && rules.keyField) {
-        const noun = rules.noun;
-        setInvalid({
-          [rules.keyField]: `belongs to another ${noun}; enter a different value, or change that ${noun} first`,
-        });
+        setInvalid({ [rules.keyField]: explainUsedKey(rules.noun, failure.isPossiblyOwn) });
         return;
       }
-      setConflict({ state: "detected" });
+      setConflict({ state: "detected", isPossiblyOwn: failure.isPossiblyOwn });
     }
   };
   const load = async () => {
     try {
       const item = await api.get<Item & Partial<ItemChange>>(rules.path(draft));
       if (item.etag === base.stored?.etag) {
-        setConflict({ state: "delayed" });
+        setConflict({ state: "delayed", isPossiblyOwn: attempts.isUncertain });
         return;
       }
       const both = rebase(item, base.draft).map((field) => rules.labels[field]);
@@ -187,4 +187,32 @@ export function useItemForm<Item extends StoredItem, Draft extends object>(
       setConflict(undefined);
     },
   };
+}
+
+/**
+ * Stores a draft, and returns the item. After a lost reply, an item that is stored as typed is the result of the earlier
+ * attempt.
+ * @throws ApiError on a conflict: `isOutdated`
+ */
+function storeDraft<Item extends StoredItem, Draft extends object>(
+  rules: FormRules<Item, Draft>,
+  draft: Draft,
+  etag: string | null,
+  attempts: Attempts,
+): Promise<Item> {
+  const [path, body] = [rules.path(draft), rules.toBody(draft)];
+  return attempts.run(
+    () => storeItem<Item>(api, path, body, etag),
+    async () => {
+      const item = await api.get<Item>(path);
+      return isSame(rules.toBody(rules.toDraft(item)), body) ? item : undefined;
+    },
+  );
+}
+
+/** Explains that a new item cannot be stored, because its key is in use. */
+function explainUsedKey(noun: string, isPossiblyOwn: boolean): string {
+  return isPossiblyOwn
+    ? `exists already, possibly from your earlier attempt; look at that ${noun} before you enter a different value`
+    : `belongs to another ${noun}; enter a different value, or change that ${noun} first`;
 }

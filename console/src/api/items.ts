@@ -1,5 +1,7 @@
 // Single items of the catalog: members, connections, surfaces, containers and the workspace.
+import type { Attempts } from "./attempts.ts";
 import type { Client } from "./client.ts";
+import { ApiError } from "./problem.ts";
 
 /** A stored item. Its ETag identifies the definition; the state of a connection does not change it. */
 export interface StoredItem {
@@ -40,7 +42,27 @@ export function storeItem<Item>(api: Client, path: string, body: unknown, etag: 
   return api.put<Item>(path, body, { headers });
 }
 
-/** Removes the version of an item that the user saw. */
-export function removeItem(api: Client, path: string, etag: string): Promise<void> {
-  return api.delete(path, { headers: { "If-Match": etag } });
+/**
+ * Removes the version of an item that the user saw.
+ * @param attempts the attempts to remove it; after a lost reply, a missing item is a removed one
+ * @throws ApiError on a conflict: `isOutdated`
+ */
+export async function removeItem(api: Client, path: string, etag: string, attempts: Attempts): Promise<void> {
+  const remove = async () => {
+    await api.delete(path, { headers: { "If-Match": etag } });
+    return true;
+  };
+  await attempts.run(remove, async () => (await isMissing(api, path)) || undefined);
+}
+
+async function isMissing(api: Client, path: string): Promise<boolean> {
+  try {
+    await api.get(path);
+    return false;
+  } catch (error) {
+    if (error instanceof ApiError && error.status === 404) {
+      return true;
+    }
+    throw error;
+  }
 }

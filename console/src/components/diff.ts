@@ -29,6 +29,11 @@ export function diff(before: unknown, after: unknown, path: readonly string[] = 
   });
 }
 
+/** Tells whether two JSON values are equal; the order of properties does not count. */
+export function isSame(left: unknown, right: unknown): boolean {
+  return diff(left, right).every(({ change }) => change === "same");
+}
+
 function compareValues(path: readonly string[], before: unknown, after: unknown): FieldChange {
   if (before === undefined && after !== undefined) {
     return { path, change: "added", before, after };

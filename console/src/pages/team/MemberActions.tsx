@@ -2,6 +2,7 @@ import { useState } from "preact/hooks";
 import type { ShownItem } from "@/administration/ItemPage.tsx";
 import { RefusalNotice } from "@/administration/RefusalNotice.tsx";
 import { RemoveButton } from "@/administration/RemoveButton.tsx";
+import { Attempts } from "@/api/attempts.ts";
 import { api, isOutdated } from "@/api/index.ts";
 import { storeItem } from "@/api/items.ts";
 import { type Member, memberPath } from "@/api/team.ts";
@@ -42,11 +43,18 @@ export function MemberActions(shown: ShownItem<Member>) {
 
 function EnableButton({ item, replace, reload }: ShownItem<Member>) {
   const [asking, setAsking] = useState(false);
+  const [attempts] = useState(() => new Attempts());
   const close = () => setAsking(false);
   const verb = item.enabled ? "Disable" : "Enable";
+  const path = memberPath(item.id);
+  /** Returns the member if an earlier attempt, whose reply was lost, enabled or disabled it. */
+  const findChanged = async () => {
+    const now = await api.get<Member>(path);
+    return now.enabled === item.enabled ? undefined : now;
+  };
   const setEnabled = async () => {
     const body = { ...MEMBER_RULES.toBody(MEMBER_RULES.toDraft(item)), enabled: !item.enabled };
-    const stored = await storeItem<Member>(api, memberPath(item.id), body, item.etag);
+    const stored = await attempts.run(() => storeItem<Member>(api, path, body, item.etag), findChanged);
     showToast(`“${item.name}” is ${stored.enabled ? "enabled" : "disabled"}`);
     close();
     replace(stored);

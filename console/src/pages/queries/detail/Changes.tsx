@@ -1,6 +1,6 @@
 import type { AuditEvent } from "@/api/provenance.ts";
 import type { WarmQuery } from "@/api/queries.ts";
-import { diff } from "@/components/diff.ts";
+import { isSame } from "@/components/diff.ts";
 import { JsonDiff } from "@/components/JsonDiff.tsx";
 import { Loaded } from "@/components/Loaded.tsx";
 import { Notice } from "@/components/Notice.tsx";
@@ -66,7 +66,7 @@ function isSameState(recorded: State, query: WarmQuery): boolean {
   // Events that are older than a field lack it.
   return Object.entries(toState(query))
     .filter(([field]) => field in recorded)
-    .every(([field, value]) => diff(recorded[field], value).every(({ change }) => change === "same"));
+    .every(([field, value]) => isSame(recorded[field], value));
 }
 
 /** The events of a change are appended later if the audit log cannot be written at once. */

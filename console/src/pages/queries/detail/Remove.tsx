@@ -1,10 +1,12 @@
 import { useState } from "preact/hooks";
+import { Attempts } from "@/api/attempts.ts";
 import { api, formatPath, isOutdated } from "@/api/index.ts";
 import type { WarmQuery } from "@/api/queries.ts";
 import { Button } from "@/components/Button.tsx";
 import { ConfirmDialog } from "@/components/ConfirmDialog.tsx";
 import { showToast } from "@/components/toasts.ts";
 import { buildHref, navigate } from "@/router/route.ts";
+import { fetchWarmQuery } from "../catalogQueries.ts";
 import { Refusal } from "./Refusal.tsx";
 
 interface Props {
@@ -15,23 +17,31 @@ interface Props {
 /** A button that removes a query after a confirmation. */
 export function Remove({ query, onChanged }: Props) {
   const [asking, setAsking] = useState(false);
+  const [attempts] = useState(() => new Attempts());
+  const confirm = { query, attempts, onChanged, onClose: () => setAsking(false) };
   return (
     <>
       <Button kind="danger" onClick={() => setAsking(true)}>
         Delete
       </Button>
-      {asking && <Confirm query={query} onClose={() => setAsking(false)} onChanged={onChanged} />}
+      {asking && <Confirm {...confirm} />}
     </>
   );
 }
 
-function Confirm({ query, onClose, onChanged }: Props & { onClose: () => void }) {
+function Confirm({ query, attempts, onClose, onChanged }: Props & { attempts: Attempts; onClose: () => void }) {
   const look = () => {
     onClose();
     onChanged();
   };
-  const remove = async () => {
+  const send = async () => {
     await api.delete(formatPath`/oi-api/warm-queries/${query.lookup}`, { headers: { "If-Match": query.etag } });
+    return true;
+  };
+  /** Returns true if an earlier attempt, whose reply was lost, removed the query. */
+  const findRemoved = async () => (await fetchWarmQuery(query.lookup)) === undefined || undefined;
+  const remove = async () => {
+    await attempts.run(send, findRemoved);
     showToast(`“${query.name}” is deleted`);
     navigate(buildHref("queries"));
   };

@@ -190,7 +190,7 @@ export function useItemForm<Item extends StoredItem, Draft extends object>(
 }
 
 /**
- * Stores a draft, and returns the item. After a lost reply, an item that is stored as typed is the result of the earlier
+ * Stores a draft, and returns the item. After a lost reply, an item that is stored as typed is the result of an earlier
  * attempt.
  * @throws ApiError on a conflict: `isOutdated`
  */

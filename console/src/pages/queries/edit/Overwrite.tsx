@@ -17,11 +17,11 @@ interface Props {
 }
 
 /** Shows a conflicting edit of another person, and lets the author choose. */
-export function Overwrite({ draft, overtaken: { now }, onClose, onOverwrite, onTake }: Props) {
-  const deed = now ? "Overwrite" : "Save as new";
+export function Overwrite({ draft, overtaken, onClose, onOverwrite, onTake }: Props) {
+  const { now } = overtaken;
   return (
     <Dialog
-      title={now ? "Another person changed the query" : "Another person removed the query"}
+      title={describeConflict(overtaken)}
       wide
       onClose={onClose}
       actions={
@@ -29,7 +29,7 @@ export function Overwrite({ draft, overtaken: { now }, onClose, onOverwrite, onT
           <Button onClick={onClose}>Back to my text</Button>
           {now && <Button onClick={() => onTake(now)}>Use the newer text, discard mine</Button>}
           <Button kind="danger" onClick={onOverwrite}>
-            {deed}
+            {now ? "Overwrite" : "Save as new"}
           </Button>
         </>
       }
@@ -54,4 +54,13 @@ export function Overwrite({ draft, overtaken: { now }, onClose, onOverwrite, onT
       </div>
     </Dialog>
   );
+}
+
+function describeConflict({ now, isPossiblyOwn }: EditConflict): string {
+  if (now === null) {
+    return "Another person removed the query";
+  }
+  return isPossiblyOwn
+    ? "The query changed meanwhile, possibly by your earlier attempt"
+    : "Another person changed the query";
 }

@@ -1,4 +1,5 @@
 import { useLayoutEffect, useState } from "preact/hooks";
+import { Attempts } from "@/api/attempts.ts";
 import { announceDecision } from "@/api/decisions.ts";
 import { ApiError } from "@/api/index.ts";
 import type { WarmQuery } from "@/api/queries.ts";
@@ -38,6 +39,7 @@ export function QueryForm({ begin, stands }: Props) {
   const [error, setError] = useState<unknown>();
   const [busy, setBusy] = useState(false);
   const [overtaken, setOvertaken] = useState<EditConflict>();
+  const [attempts] = useState(() => new Attempts());
   /** The stored draft; the user may have typed more before the reply arrived. */
   const [saved, setSaved] = useState<QueryDraft>();
   useUnsavedWarning(hasChanges(draft, saved ?? start));
@@ -62,7 +64,7 @@ export function QueryForm({ begin, stands }: Props) {
     setOvertaken(undefined);
     setError(undefined);
     try {
-      const result = isNew ? await storeNew(draft) : await storeChange(draft, over);
+      const result = isNew ? await storeNew(draft, attempts) : await storeChange(draft, over, attempts);
       setBusy(false);
       if ("now" in result) {
         setOvertaken(result);

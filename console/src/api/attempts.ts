@@ -15,10 +15,10 @@ export class Attempts {
   /**
    * Sends the change, and returns its result.
    * @param send sends it on condition of the version that the user saw
-   * @param findResult returns the result of an earlier attempt; undefined if the service does not have it
+   * @param findResult returns the result of an earlier attempt; undefined if that is not there
    * @throws ApiError if the change fails; `isPossiblyOwn` if an earlier attempt possibly caused the refusal
    */
-  async run<T>(send: () => Promise<T>, findResult: () => Promise<T | undefined>): Promise<T> {
+  async run<T>(send: () => Promise<T>, findResult: (refusal: ApiError) => Promise<T | undefined>): Promise<T> {
     try {
       const result = await send();
       this.#isUncertain = false;
@@ -26,7 +26,7 @@ export class Attempts {
     } catch (error) {
       if (this.#isUncertain && error instanceof ApiError && REFUSALS.includes(error.status)) {
         // If the look-up fails, too, the outcome remains unknown.
-        const result = await findResult().catch(() => undefined);
+        const result = await findResult(error).catch(() => undefined);
         if (result !== undefined) {
           this.#isUncertain = false;
           return result;

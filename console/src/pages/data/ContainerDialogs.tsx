@@ -1,4 +1,5 @@
 import { useState } from "preact/hooks";
+import { createIdempotencyKey } from "@/api/idempotency.ts";
 import { ApiError } from "@/api/index.ts";
 import { Button } from "@/components/Button.tsx";
 import { Dialog } from "@/components/Dialog.tsx";
@@ -26,12 +27,20 @@ export function NewContainer({ database, onClose, onDone }: Props) {
   const [name, setName] = useState("");
   const [partitionKeyPath, setPath] = useState("/id");
   const [dataClass, setClass] = useState<"operational" | "reference">("operational");
+  // One key for each container: a retry after a lost reply creates it once; an edited container gets a new key.
+  const [key, setKey] = useState(createIdempotencyKey);
   const { busy, error, run } = useWork();
   const of = (field: string) => (error instanceof ApiError ? error.fieldMessage(field) : undefined);
+  const edit =
+    <Value,>(set: (value: Value) => void) =>
+    (value: Value) => {
+      set(value);
+      setKey(createIdempotencyKey());
+    };
   const submit = (event: Event) => {
     event.preventDefault();
     void run(async () => {
-      await createContainer(database, { name, partitionKeyPath, dataClass });
+      await createContainer(database, { name, partitionKeyPath, dataClass }, key);
       showToast(`The container ${name} was created`);
       onDone();
       onClose();
@@ -51,14 +60,14 @@ export function NewContainer({ database, onClose, onDone }: Props) {
       }
     >
       <form class={css.form} onSubmit={submit}>
-        <Field label="Name" value={name} error={of("name")} mono onInput={setName} />
+        <Field label="Name" value={name} error={of("name")} mono onInput={edit(setName)} />
         <Field
           label="Partition key path"
           value={partitionKeyPath}
           error={of("partitionKeyPath")}
           hint="Such as /line or /site/line; it cannot be changed later"
           mono
-          onInput={setPath}
+          onInput={edit(setPath)}
         />
         <Select
           label="Data class"
@@ -66,7 +75,7 @@ export function NewContainer({ database, onClose, onDone }: Props) {
           options={CLASSES}
           error={of("dataClass")}
           hint="Use the audit log for evidence: its records cannot be replaced or deleted"
-          onChange={setClass}
+          onChange={edit(setClass)}
         />
         {error !== undefined && <ErrorNotice error={error} />}
       </form>

@@ -1,9 +1,11 @@
 import { useEffect, useState } from "preact/hooks";
+import { Attempts } from "@/api/attempts.ts";
 import { isAbort, isOutdated } from "@/api/index.ts";
 import type { Document, Table } from "@/api/tables.ts";
 import { Button } from "@/components/Button.tsx";
 import { CodeBlock } from "@/components/CodeBlock.tsx";
 import { Dialog } from "@/components/Dialog.tsx";
+import { isSame } from "@/components/diff.ts";
 import { TextArea } from "@/components/Field.tsx";
 import { Loading } from "@/components/Loading.tsx";
 import { ErrorNotice, Notice } from "@/components/Notice.tsx";
@@ -48,13 +50,20 @@ interface OpenedProps extends Props {
 function OpenDocument({ table, id, query, listed, onOutdated, onClose, onDone }: OpenedProps) {
   const { found, text, setText, reload, error: unread } = useDocument(table, id, query, listed);
   const [deleting, setDeleting] = useState(false);
+  const [attempts] = useState(() => new Attempts());
   const { busy, error, run, clear } = useWork();
   const { value, problem } = readObject(text);
   const [edits, deletes] = [table.verbs.has("replace"), table.verbs.has("delete")];
   const changed = found !== undefined && text !== writeObject(found.document);
+  /** Returns the document if an earlier attempt, whose reply was lost, stored this text. */
+  const findSaved = async () => {
+    const now = await fetchDocument(table, id, query);
+    return isSame(now.document, value) ? now : undefined;
+  };
   const save = () =>
     run(async () => {
-      await replaceDocument(table, id, query, { ...value }, found?.etag ?? "");
+      const replace = () => replaceDocument(table, id, query, { ...value }, found?.etag ?? "");
+      await attempts.run(replace, findSaved);
       showToast(`The document ${id} was saved`);
       onDone();
     });
@@ -116,8 +125,11 @@ function Refused({ error, reload }: { error: unknown; reload: (theirs: boolean) 
   if (!isOutdated(error)) {
     return error === undefined ? null : <ErrorNotice error={error} />;
   }
+  const title = error.isPossiblyOwn
+    ? "The document changed meanwhile, possibly by your earlier attempt. This attempt saved nothing."
+    : "Another user changed the document. Your version was not saved.";
   return (
-    <Notice kind="warn" title="Another user changed the document. Your version was not saved.">
+    <Notice kind="warn" title={title}>
       <p>
         <code>{error.code}</code> · request <code>{error.requestId}</code>
       </p>

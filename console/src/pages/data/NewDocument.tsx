@@ -1,4 +1,7 @@
 import { useState } from "preact/hooks";
+import { Attempts } from "@/api/attempts.ts";
+import { createIdempotencyKey } from "@/api/idempotency.ts";
+import { ApiError } from "@/api/index.ts";
 import type { Table } from "@/api/tables.ts";
 import { Button } from "@/components/Button.tsx";
 import { Dialog } from "@/components/Dialog.tsx";
@@ -18,11 +21,23 @@ interface Props {
 /** A dialog that creates a document from JSON. */
 export function NewDocument({ table, onClose, onDone }: Props) {
   const [text, setText] = useState(() => writeObject(buildOutline(table.partitionKeyPath)));
+  // For a document without an id, the service would create another id for each attempt.
+  const [ownId] = useState(createIdempotencyKey);
+  const [attempts] = useState(() => new Attempts());
+  /** The texts that were possibly stored. */
+  const [sent] = useState(() => new Set<string>());
   const { value, problem } = readObject(text);
   const { busy, error, run } = useWork();
   const save = () =>
     run(async () => {
-      const made = await createDocument(table, { ...value });
+      const document = { id: ownId, ...value };
+      if (!attempts.isUncertain) {
+        sent.clear();
+      }
+      sent.add(text);
+      const isOnly = document.id === ownId && sent.size === 1;
+      const findCreated = async ({ code }: ApiError) => (isOnly && code === "DOCUMENT_EXISTS" ? document : undefined);
+      const made = await attempts.run(() => createDocument(table, document), findCreated);
       showToast(`The document ${String(made.id)} was created`);
       onDone();
     });
@@ -46,10 +61,14 @@ export function NewDocument({ table, onClose, onDone }: Props) {
         rows={14}
         mono
         error={problem}
-        hint={`${table.partitionKeyPath} is the partition key; the service creates a missing id`}
+        hint={`${table.partitionKeyPath} is the partition key; a document without an id gets a random one`}
         onInput={setText}
       />
-      {error !== undefined && <ErrorNotice error={error} />}
+      {error !== undefined && (
+        <ErrorNotice error={error}>
+          {error instanceof ApiError && error.isPossiblyOwn && <p>It is possibly from your earlier attempt.</p>}
+        </ErrorNotice>
+      )}
     </Dialog>
   );
 }

@@ -14,11 +14,14 @@ export function fetchContainers(database: string, signal: AbortSignal): Promise<
   return api.get<Container[]>(formatPath`/oi-api/data-stores/${database}/containers`, { signal });
 }
 
+/** Creates a container; a repeat with the same key creates nothing. */
 export function createContainer(
   database: string,
   container: Pick<Container, "name" | "partitionKeyPath" | "dataClass">,
+  key: string,
 ): Promise<Container> {
-  return api.post<Container>(formatPath`/oi-api/data-stores/${database}/containers`, container);
+  const path = formatPath`/oi-api/data-stores/${database}/containers`;
+  return api.post<Container>(path, container, { headers: { "Idempotency-Key": key } });
 }
 
 export function removeContainer(database: string, name: string): Promise<void> {

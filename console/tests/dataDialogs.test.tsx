@@ -1,0 +1,114 @@
+import { type ComponentChild, render } from "preact";
+import { act } from "preact/test-utils";
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { ApiError, createUnreachableError } from "../src/api/problem.ts";
+import type { Table } from "../src/api/tables.ts";
+import { NewContainer } from "../src/pages/data/ContainerDialogs.tsx";
+import { DocumentDialog } from "../src/pages/data/DocumentDialog.tsx";
+import { NewDocument } from "../src/pages/data/NewDocument.tsx";
+import { session } from "../src/session/index.ts";
+
+const TABLE: Table = {
+  ...{ store: "orders", database: "mes", name: "workorders", partitionKeyPath: "/line" },
+  verbs: new Set(["create", "read", "replace"]),
+};
+const exists = () => new ApiError({ status: 409, code: "DOCUMENT_EXISTS", detail: "The document exists" });
+const done = vi.fn();
+const dialog = { onClose: () => undefined, onDone: done };
+let root: HTMLElement;
+
+beforeEach(() => {
+  HTMLDialogElement.prototype.showModal ??= () => undefined;
+  root = document.body.appendChild(document.createElement("div"));
+});
+
+afterEach(() => {
+  act(() => render(null, root));
+  root.remove();
+  done.mockReset();
+});
+
+const show = (shown: ComponentChild) => act(() => render(shown, root));
+
+const type = (text: string) =>
+  act(() => {
+    const input = root.querySelector<HTMLInputElement | HTMLTextAreaElement>("input, textarea");
+    if (input) input.value = text;
+    input?.dispatchEvent(new Event("input", { bubbles: true }));
+  });
+
+const press = (text: string) =>
+  act(() => [...root.querySelectorAll("button")].find((button) => button.textContent?.includes(text))?.click());
+
+/** Presses a button whose request fails. */
+async function fail(text: string, message: string) {
+  await press(text);
+  await vi.waitFor(() => expect(root.textContent).toContain(message));
+  await vi.waitFor(() => expect(root.querySelector("[aria-busy=true]")).toBeNull());
+}
+
+test("a document without an id is created once if the reply to its creation is lost", async () => {
+  const post = vi.spyOn(session.api, "post").mockRejectedValue(exists());
+  post.mockRejectedValueOnce(createUnreachableError());
+  await show(<NewDocument table={TABLE} {...dialog} />);
+  await type('{"line": "l1"}');
+  await fail("Create", "does not respond");
+  await press("Create");
+  await vi.waitFor(() => expect(done).toHaveBeenCalledOnce());
+  const [first, second] = post.mock.calls.map(([, body]) => body);
+  expect(first).toEqual({ id: expect.stringMatching(/^[0-9a-f]{32}$/), line: "l1" });
+  expect(second).toEqual(first);
+});
+
+test("a text that was edited after a lost reply does not count as created", async () => {
+  const post = vi.spyOn(session.api, "post").mockRejectedValue(exists());
+  post.mockRejectedValueOnce(createUnreachableError());
+  await show(<NewDocument table={TABLE} {...dialog} />);
+  await type('{"line": "l1"}');
+  await fail("Create", "does not respond");
+  await type('{"line": "l1", "state": "open"}');
+  await fail("Create", "possibly from your earlier attempt");
+  expect(done).not.toHaveBeenCalled();
+});
+
+test("a document with an id of another document does not count as created", async () => {
+  vi.spyOn(session.api, "post").mockRejectedValue(exists()).mockRejectedValueOnce(createUnreachableError());
+  await show(<NewDocument table={TABLE} {...dialog} />);
+  await type('{"id": "wo-1", "line": "l1"}');
+  await fail("Create", "does not respond");
+  await fail("Create", "The document exists");
+  expect(done).not.toHaveBeenCalled();
+});
+
+test("a repeated save of a document counts as saved if the document is stored as typed", async () => {
+  const stored = { id: "wo-1", line: "l1", state: "done" };
+  const reply = (data: object, etag: string) => ({ status: 200, headers: new Headers({ etag }), data });
+  const request = vi.spyOn(session.api, "request").mockResolvedValueOnce(reply({ ...stored, state: "open" }, '"1"'));
+  const shown = { table: TABLE, listed: { ...stored, state: "open" }, onOutdated: () => undefined, ...dialog };
+  await show(<DocumentDialog {...shown} />);
+  await vi.waitFor(() => expect(root.querySelector("textarea")).not.toBeNull());
+  await type(JSON.stringify(stored));
+  request.mockRejectedValueOnce(createUnreachableError());
+  await fail("Save", "does not respond");
+  request.mockRejectedValueOnce(new ApiError({ status: 412, code: "PRECONDITION_FAILED", detail: "" }));
+  request.mockResolvedValueOnce(reply(stored, '"2"'));
+  await press("Save");
+  await vi.waitFor(() => expect(done).toHaveBeenCalledOnce());
+});
+
+test("a repeated creation of a container has the same idempotency key, an edited one has another", async () => {
+  const post = vi.spyOn(session.api, "post").mockRejectedValue(createUnreachableError());
+  await show(<NewContainer database="mes" {...dialog} />);
+  await type("orders");
+  await fail("Create", "does not respond");
+  await press("Create");
+  await vi.waitFor(() => expect(post).toHaveBeenCalledTimes(2));
+  await vi.waitFor(() => expect(root.querySelector("[aria-busy=true]")).toBeNull());
+  await type("orders2");
+  await press("Create");
+  await vi.waitFor(() => expect(post).toHaveBeenCalledTimes(3));
+  const [first, second, third] = post.mock.calls.map(([, , options]) => options?.headers?.["Idempotency-Key"]);
+  expect(first).toMatch(/^[0-9a-f]{32}$/);
+  expect(second).toBe(first);
+  expect(third).not.toBe(first);
+});

@@ -12,7 +12,10 @@ import { type Cursors, useCursors } from "../src/components/useCursors.ts";
 import { useInvalidFocus } from "../src/components/useInvalidFocus.ts";
 import { type Resource, useResource } from "../src/components/useResource.ts";
 import { ChainPicker } from "../src/pages/audit/ChainPicker.tsx";
+import { DocumentDialog } from "../src/pages/data/DocumentDialog.tsx";
 import { CreateToken } from "../src/pages/keys/CreateToken.tsx";
+import { KeyDialog } from "../src/pages/keys/KeyDialog.tsx";
+import type { ListedKey } from "../src/pages/keys/KeyStatus.tsx";
 import { session } from "../src/session/index.ts";
 import { recordNavigation } from "../src/shell/focus.ts";
 import { Page } from "../src/shell/Page.tsx";
@@ -157,6 +160,49 @@ test("a double click on Next moves by one page", async () => {
   find<HTMLButtonElement>("button").click();
   await settle();
   expect(seen.mock.lastCall?.[0]).toMatchObject({ cursor: "second", page: 2 });
+});
+
+const KEY: ListedKey = {
+  keyId: "k",
+  name: "gateway",
+  principal: "me",
+  accessRights: [],
+  createdAt: "2026-01-05T08:00:00Z",
+  expiresAt: null,
+  lastUsedAt: null,
+  revokedAt: null,
+};
+const TABLE = { store: "s", database: "d", name: "t", partitionKeyPath: "/line", verbs: new Set(["delete"] as const) };
+const DOCUMENT = { id: "wo-1", line: "l1" };
+
+/** Clicks the last button whose text begins so; `turn` is its number in a double click. */
+async function click(text: string, turn: 1 | 2): Promise<void> {
+  const button = [...root.querySelectorAll("button")].findLast((each) => each.textContent?.startsWith(text));
+  button?.dispatchEvent(new MouseEvent("click", { bubbles: true, detail: turn }));
+  await settle();
+}
+
+test.each([
+  ["Revoke", <KeyDialog of={KEY} onClose={() => undefined} onRevoked={() => undefined} />],
+  [
+    "Delete",
+    <DocumentDialog
+      table={TABLE}
+      listed={DOCUMENT}
+      onOutdated={() => undefined}
+      onClose={() => undefined}
+      onDone={() => undefined}
+    />,
+  ],
+])("a double click on %s does not confirm it", async (label, dialog) => {
+  const request = vi.spyOn(session.api, "delete").mockResolvedValue(undefined);
+  show(dialog);
+  await click(label, 1);
+  await click(label, 2);
+  expect(request).not.toHaveBeenCalled();
+  expect(root.textContent).toContain("cannot be undone");
+  await click(label, 1);
+  expect(request).toHaveBeenCalledTimes(1);
 });
 
 const COLUMNS = [{ key: "name", title: "Name", value: (row: { name: string }) => row.name }];

@@ -39,7 +39,12 @@ export function ConfirmDialog(props: Props) {
             kind={danger ? "danger" : "primary"}
             busy={busy}
             disabled={failed && isFinal?.(error) === true}
-            onClick={() => void run(onConfirm)}
+            onClick={(event) => {
+              // The second click of a double click is not a confirmation: the first one possibly opened this dialog.
+              if (event.detail < 2) {
+                void run(onConfirm);
+              }
+            }}
           >
             {label}
           </Button>

@@ -44,6 +44,13 @@ export function Dialog({ title, onClose, children, actions, wide = false }: Prop
       close();
     }
   };
+  const closeOutside = (event: MouseEvent) => {
+    const isOutside = event.target === dialog.current && pressed.current === dialog.current;
+    // The second click of a double click does not close the dialog that the first one opened.
+    if (isOutside && event.detail < 2) {
+      close();
+    }
+  };
   return (
     <dialog
       ref={dialog}
@@ -59,7 +66,7 @@ export function Dialog({ title, onClose, children, actions, wide = false }: Prop
       onPointerDown={(event) => {
         pressed.current = event.target;
       }}
-      onClick={(event) => event.target === dialog.current && pressed.current === dialog.current && close()}
+      onClick={closeOutside}
     >
       <div class={css.inside}>
         <header>

@@ -4,6 +4,7 @@ import { isAbort, isOutdated } from "@/api/index.ts";
 import type { Document, Table } from "@/api/tables.ts";
 import { Button } from "@/components/Button.tsx";
 import { CodeBlock } from "@/components/CodeBlock.tsx";
+import { ConfirmDialog } from "@/components/ConfirmDialog.tsx";
 import { Dialog } from "@/components/Dialog.tsx";
 import { isSame } from "@/components/diff.ts";
 import { TextArea } from "@/components/Field.tsx";
@@ -83,8 +84,8 @@ function OpenDocument({ table, id, query, listed, onOutdated, onClose, onDone }:
     <>
       {deletes && found && (
         <span class={css.left}>
-          <Button kind="danger" busy={busy && deleting} onClick={() => (deleting ? void drop() : setDeleting(true))}>
-            {deleting ? `Delete ${id} permanently` : "Delete"}
+          <Button kind="danger" disabled={busy} onClick={() => setDeleting(true)}>
+            Delete
           </Button>
         </span>
       )}
@@ -102,21 +103,44 @@ function OpenDocument({ table, id, query, listed, onOutdated, onClose, onDone }:
     </>
   );
   return (
-    <Dialog title={id} onClose={onClose} wide actions={actions}>
-      {found === undefined && unread === undefined && <Loading rows={8} />}
-      {unread !== undefined && <ErrorNotice error={unread} onRetry={() => reload(true)} />}
-      {found && edits && (
-        <TextArea label="JSON" value={text} rows={16} mono error={problem} hint={buildHint(table)} onInput={setText} />
+    <>
+      <Dialog title={id} onClose={onClose} wide actions={actions}>
+        {found === undefined && unread === undefined && <Loading rows={8} />}
+        {unread !== undefined && <ErrorNotice error={unread} onRetry={() => reload(true)} />}
+        {found && edits && (
+          <TextArea
+            label="JSON"
+            value={text}
+            rows={16}
+            mono
+            error={problem}
+            hint={buildHint(table)}
+            onInput={setText}
+          />
+        )}
+        {found && !edits && <CodeBlock code={text} label={`Document ${id}`} />}
+        <Refused
+          error={error}
+          reload={(theirs) => {
+            clear();
+            reload(theirs);
+          }}
+        />
+      </Dialog>
+      {deleting && (
+        <ConfirmDialog
+          title={`Delete ${id}?`}
+          label={`Delete ${id} permanently`}
+          onClose={() => setDeleting(false)}
+          onConfirm={async () => {
+            await drop();
+            setDeleting(false);
+          }}
+        >
+          <p>A deletion cannot be undone.</p>
+        </ConfirmDialog>
       )}
-      {found && !edits && <CodeBlock code={text} label={`Document ${id}`} />}
-      <Refused
-        error={error}
-        reload={(theirs) => {
-          clear();
-          reload(theirs);
-        }}
-      />
-    </Dialog>
+    </>
   );
 }
 

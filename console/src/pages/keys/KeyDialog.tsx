@@ -2,8 +2,9 @@ import { useState } from "preact/hooks";
 import { api } from "@/api/index.ts";
 import { revokeKey } from "@/api/keys.ts";
 import { Button } from "@/components/Button.tsx";
+import { ConfirmDialog } from "@/components/ConfirmDialog.tsx";
 import { Dialog } from "@/components/Dialog.tsx";
-import { ErrorNotice, Notice } from "@/components/Notice.tsx";
+import { Notice } from "@/components/Notice.tsx";
 import { RightsList } from "@/components/rights/RightsList.tsx";
 import { Time } from "@/components/Time.tsx";
 import { showToast } from "@/components/toasts.ts";
@@ -21,30 +22,20 @@ interface Props {
 
 /** One API key, and its revocation after a confirmation. */
 export function KeyDialog({ of, onClose, onRevoked }: Props) {
-  const [asked, setAsked] = useState(false);
-  const [busy, setBusy] = useState(false);
-  const [refused, setRefused] = useState<unknown>();
+  const [revoking, setRevoking] = useState(false);
   const standing = classifyKey(of, session.now());
   const works = canRevoke(standing);
-  const revoke = async () => {
-    setBusy(true);
-    try {
-      await revokeKey(api, of.keyId);
-      showToast(`${of.name} is revoked`);
-      onRevoked();
-    } catch (error) {
-      setRefused(error);
-      setBusy(false);
-    }
-  };
+  if (revoking) {
+    return <RevokeDialog of={of} onCancel={() => setRevoking(false)} onRevoked={onRevoked} />;
+  }
   return (
     <Dialog
       title={of.name}
-      onClose={refused === undefined ? onClose : onRevoked}
+      onClose={onClose}
       actions={
         works && (
-          <Button kind="danger" busy={busy} onClick={() => (asked ? void revoke() : setAsked(true))}>
-            {asked ? "Revoke permanently" : "Revoke"}
+          <Button kind="danger" onClick={() => setRevoking(true)}>
+            Revoke
           </Button>
         )
       }
@@ -65,7 +56,7 @@ export function KeyDialog({ of, onClose, onRevoked }: Props) {
           <Fact key={each.label} {...each} />
         ))}
       </dl>
-      {works && of.connections && !asked && (
+      {works && of.connections && (
         <TelemetrySnippets keyId={of.keyId} connections={of.connections} devices={of.devices} />
       )}
       {standing === "owner disabled" && (
@@ -73,13 +64,34 @@ export function KeyDialog({ of, onClose, onRevoked }: Props) {
           It works again when an administrator enables the owner. To end it permanently, revoke it.
         </Notice>
       )}
-      {asked && (
-        <Notice kind="warn" title="Programs that use this key stop working.">
-          The service rejects the key and all its tokens within 15 seconds. A revocation cannot be undone.
-        </Notice>
-      )}
-      {refused !== undefined && <ErrorNotice error={refused} />}
     </Dialog>
+  );
+}
+
+interface RevokeProps {
+  of: ListedKey;
+  onCancel: () => void;
+  onRevoked: () => void;
+}
+
+/** Revokes a key after a confirmation. */
+function RevokeDialog({ of, onCancel, onRevoked }: RevokeProps) {
+  const revoke = async () => {
+    await revokeKey(api, of.keyId);
+    showToast(`${of.name} is revoked`);
+    onRevoked();
+  };
+  return (
+    <ConfirmDialog
+      title={`Revoke ${of.name}?`}
+      label="Revoke permanently"
+      onClose={(failed) => (failed ? onRevoked() : onCancel())}
+      onConfirm={revoke}
+    >
+      <Notice kind="warn" title="Programs that use this key stop working.">
+        The service rejects the key and all its tokens within 15 seconds. A revocation cannot be undone.
+      </Notice>
+    </ConfirmDialog>
   );
 }
 

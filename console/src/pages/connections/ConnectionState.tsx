@@ -3,6 +3,7 @@ import { type ConnectionItem, connectionPath } from "@/api/connections.ts";
 import { api } from "@/api/index.ts";
 import { ConnectionStatusBadge } from "@/components/ConnectionStatusBadge.tsx";
 import { Facts } from "@/components/Facts.tsx";
+import { Loaded } from "@/components/Loaded.tsx";
 import { Notice } from "@/components/Notice.tsx";
 import { computeRate } from "@/components/rates.ts";
 import { Time } from "@/components/Time.tsx";
@@ -17,26 +18,32 @@ const EVERY_MS = 5000;
 
 /** The state of a connection, refreshed every five seconds. */
 export function ConnectionState({ item }: { item: ConnectionItem }) {
-  const { data } = usePolling(
+  const resource = usePolling(
     (signal) => api.get<ConnectionItem>(connectionPath(item.lookup), { signal }),
     () => EVERY_MS,
     [item.etag],
   );
-  const shown = data ?? item;
+  const { data } = resource;
   const counted = useMemo(() => data && [{ id: data.lookup, stats: data.stats }], [data]);
   const rate = computeRate(useCounts(counted), item.lookup);
   return (
     <Panel title="State">
-      <Facts
-        facts={[
-          { label: "Status", value: <ConnectionStatusBadge status={shown.status} /> },
-          { label: "Messages per minute", value: <Rate perSecond={rate} /> },
-          { label: "Received", value: formatCount(shown.stats?.messagesReceived ?? 0) },
-          { label: "Last message", value: <Time at={shown.stats?.lastMessage} /> },
-          { label: "Surfaces", value: <Surfaces lookups={shown.surfaces} /> },
-        ]}
-      />
-      {shown.statusReason !== null && <Notice kind="warn" title={shown.statusReason} />}
+      <Loaded resource={{ ...resource, data: data ?? item }}>
+        {(shown) => (
+          <>
+            <Facts
+              facts={[
+                { label: "Status", value: <ConnectionStatusBadge status={shown.status} /> },
+                { label: "Messages per minute", value: <Rate perSecond={rate} /> },
+                { label: "Received", value: formatCount(shown.stats?.messagesReceived ?? 0) },
+                { label: "Last message", value: <Time at={shown.stats?.lastMessage} /> },
+                { label: "Surfaces", value: <Surfaces lookups={shown.surfaces} /> },
+              ]}
+            />
+            {shown.statusReason !== null && <Notice kind="warn" title={shown.statusReason} />}
+          </>
+        )}
+      </Loaded>
     </Panel>
   );
 }

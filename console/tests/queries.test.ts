@@ -10,7 +10,9 @@ import { assignRoles, buildLines } from "../src/pages/queries/run/chartData.ts";
 import { parseExactly } from "../src/pages/queries/run/exactJson.ts";
 import { parsePairs } from "../src/pages/queries/run/pairs.ts";
 import { buildArguments } from "../src/pages/queries/run/parameters.ts";
+import { buildRunHref, buildWarmCall } from "../src/pages/queries/run/queryCall.ts";
 import { expandSeries } from "../src/pages/queries/run/seriesRows.ts";
+import { parseHash } from "../src/router/route.ts";
 
 const QUERY: WarmQuery = {
   lookup: "q",
@@ -49,6 +51,17 @@ test("a form sends what is no default; an emptied text is a value, an emptied nu
   ]);
   expect(given({ n: "9007199254740993" })).toEqual([["p.n", "9007199254740993"]]);
   expect(given({ n: "" })).toEqual([]);
+});
+
+test("the address of a run contains a text that was emptied, so the link does not run with the default", () => {
+  const given = buildArguments(QUERY.parameters, new Map([["text", ""]]));
+  const ask = buildWarmCall("q", given, { timeRange: "PT1H", from: "", to: "", limit: "" });
+  const route = parseHash(buildRunHref("q", ask));
+  expect([route.page, route.rest]).toEqual(["queries", ["q"]]);
+  expect([...route.query]).toEqual([
+    ["p.text", ""],
+    ["timeRange", "PT1H"],
+  ]);
 });
 
 test("typed pairs may hold blanks and signs of equality", () => {

@@ -5,11 +5,11 @@ import type { WarmQuery } from "@/api/queries.ts";
 import { type SurfaceItem, surfacePath } from "@/api/surfaces.ts";
 import { useSignals } from "@/components/signals.ts";
 import { useResource } from "@/components/useResource.ts";
-import { buildHref, navigate, type Route } from "@/router/route.ts";
+import { navigate, type Route } from "@/router/route.ts";
 import { ExtentInputs } from "./ExtentInputs.tsx";
 import { ParameterInputs } from "./ParameterInputs.tsx";
 import { buildArguments } from "./parameters.ts";
-import { buildWarmCall, type Extent } from "./queryCall.ts";
+import { buildRunHref, buildWarmCall, type Extent } from "./queryCall.ts";
 import { RunForm } from "./RunForm.tsx";
 import { useRun } from "./useRun.ts";
 
@@ -19,13 +19,9 @@ export function WarmRun({ query, route }: { query: WarmQuery; route: Route }) {
   const [extent, setExtent] = useState<Extent>(() => parseExtent(route.query));
   const run = useRun();
   const { connections, signals } = useSurface(query.surface);
-  const given = buildArguments(query.parameters, values);
-  const ask = buildWarmCall(query.lookup, given, extent);
+  const ask = buildWarmCall(query.lookup, buildArguments(query.parameters, values), extent);
   const start = () => {
-    navigate(
-      buildHref("queries", [query.lookup], Object.fromEntries([...given, ...Object.entries(extent)])),
-      "replace",
-    );
+    navigate(buildRunHref(query.lookup, ask), "replace");
     run.start(ask);
   };
   return (

@@ -1,6 +1,7 @@
 import { api, readBody, readJson } from "@/api/index.ts";
 import type { QueryResult } from "@/api/queries.ts";
 import { saveFile } from "@/components/saveFile.ts";
+import { buildHref } from "@/router/route.ts";
 import { parseExactly } from "./exactJson.ts";
 
 /** Time range and row limit of a run, as entered. */
@@ -73,6 +74,11 @@ export function buildAdHocCall(kql: string, extent: Extent): QueryCall {
 export function buildAddress(ask: QueryCall): string {
   const text = new URLSearchParams(ask.query.map(([name, value]) => [name, value])).toString();
   return text === "" ? ask.path : `${ask.path}?${text}`;
+}
+
+/** Returns the address of the page that repeats a run of an approved query; it contains empty values, too. */
+export function buildRunHref(lookup: string, ask: QueryCall): string {
+  return buildAddress({ ...ask, path: buildHref("queries", [lookup]) });
 }
 
 /** Runs a query. */

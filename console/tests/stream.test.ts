@@ -132,6 +132,19 @@ test("what the service refuses for good ends it, until somebody tries again", as
   expect(states.at(-1)).toBe("open");
 });
 
+test("a stream that ended with its session comes back by itself after a new sign-in", async () => {
+  stream.start();
+  const socket = await opened();
+  failure = new ApiError({ status: 401, code: "SESSION_ENDED", detail: "sign in again" });
+  socket.onclose?.({ code: 4401 });
+  await vi.advanceTimersByTimeAsync(300_000);
+  expect(states.at(-1)).toBe("waiting");
+  failure = undefined;
+  await vi.advanceTimersByTimeAsync(30_000);
+  await opened();
+  expect(states.at(-1)).toBe("open");
+});
+
 test("a stopped stream listens no more and does not come back", async () => {
   stream.start();
   const socket = await opened();

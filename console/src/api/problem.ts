@@ -105,6 +105,14 @@ export function isAbort(error: unknown): boolean {
   return error instanceof DOMException && error.name === "AbortError";
 }
 
+/**
+ * Tells whether the service would reject a repetition of the request, too: an error 4xx except 401, which a new sign-in
+ * ends, and 429.
+ */
+export function isPermanent(error: unknown): boolean {
+  return error instanceof ApiError && error.status >= 400 && error.status < 500 && ![401, 429].includes(error.status);
+}
+
 async function readDocument(reply: Response): Promise<Record<string, unknown>> {
   try {
     const value: unknown = await reply.json();

@@ -1,4 +1,4 @@
-import { ApiError, isAbort } from "@/api/problem.ts";
+import { ApiError, isAbort, isPermanent } from "@/api/problem.ts";
 
 /** A link to the stream. */
 export interface Link {
@@ -151,9 +151,4 @@ function closeSocket(socket: WebSocket): void {
   } else {
     socket.close(1000);
   }
-}
-
-/** Tells whether an error would recur on every retry: the service rejected the request. */
-function isPermanent(error: unknown): boolean {
-  return error instanceof ApiError && error.status >= 400 && error.status < 500 && error.status !== 429;
 }

@@ -7,6 +7,8 @@ export interface Turn<T> {
   /** Data of the previous turn. */
   before: T | undefined;
   failed: boolean;
+  /** The error of a failed turn. */
+  error?: unknown;
   /** The previous pause in milliseconds; 0 at first. */
   waited: number;
 }
@@ -28,7 +30,8 @@ export function usePolling<T>(
     if (loading) {
       return;
     }
-    const wait = pause({ data, before: last.current.data, failed: error !== undefined, waited: last.current.waited });
+    const { data: before, waited } = last.current;
+    const wait = pause({ data, before, failed: error !== undefined, error, waited });
     last.current = { data, waited: wait };
     return callWhenVisible(wait, reload);
   }, [loading, data, error]);

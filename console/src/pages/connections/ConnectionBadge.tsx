@@ -1,5 +1,6 @@
 import { fetchConnectionItems } from "@/api/connections.ts";
 import { api } from "@/api/index.ts";
+import { isPermanent } from "@/api/problem.ts";
 import { NavCount } from "@/components/NavCount.tsx";
 import { usePolling } from "@/components/usePolling.ts";
 import { formatCount } from "@/format.ts";
@@ -11,7 +12,7 @@ const MINUTE_MS = 60_000;
 export function ConnectionBadge() {
   const { data } = usePolling(
     async (signal) => (await fetchConnectionItems(api, signal)).filter(isFailing).length,
-    ({ failed }) => (failed ? 10 * MINUTE_MS : MINUTE_MS),
+    ({ error }) => (isPermanent(error) ? 10 * MINUTE_MS : MINUTE_MS),
     [],
   );
   return data ? <NavCount text={formatCount(data)} of="with errors" /> : null;

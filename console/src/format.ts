@@ -68,6 +68,11 @@ export function formatBytes(value: number): string {
   return `${unit === 0 ? left : left.toFixed(1)} ${UNITS[unit]}`;
 }
 
+/** Formats a number with all its digits: `1,234`, `0.30000000000000004`; returns other values as `formatPlain` does. */
+export function formatNumber(value: unknown): string {
+  return Number.isSafeInteger(value) ? formatCount(value as number) : formatPlain(value);
+}
+
 /** Formats a value of a query result as one line of text. */
 export function formatPlain(value: unknown): string {
   if (value === null || value === undefined) {

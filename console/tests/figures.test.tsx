@@ -1,9 +1,14 @@
 import { render } from "preact";
+import { act } from "preact/test-utils";
 import { expect, test, vi } from "vitest";
+import type { Alert } from "../src/api/alerts.ts";
 import { Chart } from "../src/components/Chart.tsx";
+import { ChartTable } from "../src/components/ChartTable.tsx";
 import { formatMark, listSteps, measureWidth } from "../src/components/chartValues.ts";
 import { formatCount, formatQuantity, formatReading } from "../src/format.ts";
 import { findIsolated } from "../src/live/view.ts";
+import { AlertDialog } from "../src/pages/alerts/AlertDialog.tsx";
+import { AlertTable } from "../src/pages/alerts/AlertTable.tsx";
 import { adviseOnTruncation } from "../src/pages/queries/run/queryCall.ts";
 
 const made: { series: { label: string }[] }[] = [];
@@ -44,6 +49,43 @@ test("figures of any size are short, and nothing is minus nothing", () => {
   expect([1e300, -1e300, 1.25e15, 999_999].map(formatReading)).toEqual(["1e+300", "-1e+300", "1.25e+15", "999,999"]);
   expect([0, -0, 0.5, 1e-9].map(formatReading)).toEqual(["0", "0", "0.5", "1e-9"]);
   expect(formatCount(-0)).toBe("0");
+});
+
+const ALERT: Alert = {
+  id: "a",
+  rule: "level",
+  name: "Level",
+  labels: {},
+  state: "firing",
+  severity: "warning",
+  surface: "hall",
+  value: 5.0004,
+  startedAt: "2026-01-05T08:00:00Z",
+  firedAt: "2026-01-05T08:00:00Z",
+  resolvedAt: null,
+  acknowledgedBy: null,
+  acknowledgedAt: null,
+  comment: null,
+};
+const IGNORE = () => undefined;
+
+test.each([
+  [
+    "the list of alerts",
+    <AlertTable label="Alerts" alerts={[ALERT]} empty={{ title: "", text: "" }} onChanged={IGNORE} />,
+  ],
+  ["the dialog of an alert", <AlertDialog alert={ALERT} onClose={IGNORE} onChanged={IGNORE} />],
+  [
+    "the table of a chart",
+    <ChartTable label="Values" times={[0]} series={[{ label: "level", values: [5.0004] }]} unit="" />,
+  ],
+])("%s shows all digits of a value", async (_, shown) => {
+  HTMLDialogElement.prototype.showModal ??= () => undefined;
+  const box = document.body.appendChild(document.createElement("div"));
+  await act(() => render(shown, box));
+  expect(box.textContent).toContain("5.0004");
+  await act(() => render(null, box));
+  box.remove();
 });
 
 test("one thing is counted in the singular", () => {

@@ -1,5 +1,4 @@
 import { useMemo } from "preact/hooks";
-import { formatReading } from "@/format.ts";
 import type { Series } from "./Chart.tsx";
 import type { Column } from "./columns.ts";
 import { DataTable } from "./DataTable.tsx";
@@ -34,14 +33,9 @@ function buildColumns(times: readonly number[], series: readonly Series[], unit:
         title: line.label,
         note: unit,
         type: "number",
-        width: Math.max(120, 60 + line.label.length * 7),
+        width: Math.max(168, 60 + line.label.length * 7),
         value: (row) => line.values[row] ?? null,
-        render: (row) => formatCell(line.values[row]),
       }),
     ),
   ];
-}
-
-function formatCell(value: number | null | undefined): string {
-  return value === null || value === undefined ? "–" : formatReading(value);
 }

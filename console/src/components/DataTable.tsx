@@ -1,6 +1,6 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useId, useMemo, useRef, useState } from "preact/hooks";
-import { formatCount, formatPlain } from "@/format.ts";
+import { formatNumber, formatPlain } from "@/format.ts";
 import { joinClasses } from "./classes.ts";
 import { filterRows } from "./columnFilters.ts";
 import { type Column, type Sorting, sortRows, toggleSorting } from "./columns.ts";
@@ -185,7 +185,7 @@ function renderValue<Row>(column: Column<Row>, row: Row): ComponentChildren {
     case "time":
       return <Time at={String(value)} />;
     case "number":
-      return Number.isSafeInteger(value) ? formatCount(value as number) : formatPlain(value);
+      return formatNumber(value);
     default:
       return <VisibleText text={formatPlain(value)} />;
   }

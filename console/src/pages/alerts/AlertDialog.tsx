@@ -10,7 +10,7 @@ import { Time } from "@/components/Time.tsx";
 import { showToast } from "@/components/toasts.ts";
 import { useWork } from "@/components/useWork.ts";
 import { VisibleText } from "@/components/VisibleText.tsx";
-import { formatReading } from "@/format.ts";
+import { formatNumber } from "@/format.ts";
 import { buildHref } from "@/router/route.ts";
 import { useHasRights, useIdentity } from "@/session/hooks.ts";
 import { AlertStatus, SeverityBadge } from "./AlertTable.tsx";
@@ -79,7 +79,7 @@ function listFacts(alert: Alert) {
     { label: "Rule", value: <a href={buildHref("alerts", [alert.rule])}>{alert.rule}</a> },
     { label: "Surface", value: alert.surface },
     ...(labels === "" ? [] : [{ label: "Labels", value: <VisibleText text={labels} /> }]),
-    { label: "Value", value: alert.value === null ? "–" : formatReading(alert.value) },
+    { label: "Value", value: alert.value === null ? "–" : formatNumber(alert.value) },
     { label: "Started", value: <Time at={alert.startedAt} /> },
     { label: "Fired", value: <Time at={alert.firedAt} /> },
     { label: "Resolved", value: <Time at={alert.resolvedAt} /> },

@@ -4,7 +4,6 @@ import { Badge, Status, type Tone } from "@/components/Badge.tsx";
 import type { Column } from "@/components/columns.ts";
 import { DataTable } from "@/components/DataTable.tsx";
 import { Empty } from "@/components/Empty.tsx";
-import { formatReading } from "@/format.ts";
 import { AlertDialog } from "./AlertDialog.tsx";
 import { formatLabels } from "./activeAlerts.ts";
 
@@ -44,14 +43,7 @@ const COLUMNS: readonly Column<Alert>[] = [
   },
   { key: "name", title: "Rule", value: ({ name }) => name },
   { key: "labels", title: "Labels", value: ({ labels }) => formatLabels(labels) },
-  {
-    key: "value",
-    title: "Value",
-    type: "number",
-    width: 100,
-    value: ({ value }) => value,
-    render: ({ value }) => (value === null ? "–" : formatReading(value)),
-  },
+  { key: "value", title: "Value", type: "number", width: 120, value: ({ value }) => value },
   { key: "started", title: "Started", type: "time", width: 164, value: ({ startedAt }) => startedAt },
   { key: "acknowledged", title: "Acknowledged by", width: 150, value: ({ acknowledgedBy }) => acknowledgedBy },
 ];

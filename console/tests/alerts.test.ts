@@ -1,6 +1,8 @@
-import { expect, test } from "vitest";
+import { expect, test, vi } from "vitest";
 import type { Alert, AlertRule } from "../src/api/alerts.ts";
 import type { Client } from "../src/api/client.ts";
+import { parseExactDefinitions } from "../src/api/exactNumbers.ts";
+import { diff } from "../src/components/diff.ts";
 import { fetchActiveAlerts, formatLabels } from "../src/pages/alerts/activeAlerts.ts";
 import {
   buildPreview,
@@ -11,6 +13,7 @@ import {
   STEPS,
 } from "../src/pages/alerts/preview.ts";
 import { NEW_RULE, RULE_FORM } from "../src/pages/alerts/ruleDraft.ts";
+import { parseExactly } from "../src/pages/queries/run/exactJson.ts";
 
 const ABOVE = { column: "level", operator: "gt", value: 5 } as const;
 const SIGNAL = new AbortController().signal;
@@ -110,6 +113,24 @@ test("a preview executes the query for past times up to now", async () => {
   expect(last).toMatchObject({ from: "1970-01-01T01:45:00.000Z", "p.device": "a", "p.n": "1" });
 });
 
+test("a preview reads whole numbers beyond 2^53 exactly, and compares these and decimals as numbers", async () => {
+  const columns = [
+    { name: "tag", type: "long" },
+    { name: "level", type: "decimal" },
+  ];
+  const results = [
+    { tag: "9007199254740992", level: "9.5" },
+    { tag: "9007199254740993", level: "1" },
+  ];
+  const get = vi.fn().mockResolvedValue({ columns, results, truncated: false });
+  const draft = { ...NEW_RULE, query: "q", column: "level", value: "5", groupBy: "tag" };
+  const preview = await fetchPreview({ get } as unknown as Client, draft, 3600, SIGNAL);
+  expect(get.mock.lastCall?.[1]).toMatchObject({ parse: parseExactly });
+  expect([preview.groups, preview.fired]).toEqual([2, 1]);
+  const byTag = await fetchPreview({ get } as unknown as Client, { ...draft, column: "tag" }, 3600, SIGNAL);
+  expect(byTag.fired).toBe(2);
+});
+
 test.each([
   [{ columns: [{ name: "other", type: "real" }] }, "no column"],
   [{ columns: [{ name: "level", type: "real" }], truncated: true }, "more than 0 rows"],
@@ -142,6 +163,28 @@ test("a stored rule survives the form", () => {
   const absence = { ...threshold, kind: "absence", connections: ["press"], after: "PT5M" } as AlertRule;
   expect(RULE_FORM.toBody(RULE_FORM.toDraft(absence))).toMatchObject({ connections: ["press"], after: "PT5M" });
   expect(RULE_FORM.toBody(RULE_FORM.toDraft(absence))).not.toHaveProperty("query");
+});
+
+test("a rule keeps the digits of whole numbers beyond 2^53 in the form and, in new browsers, in the body", () => {
+  const numbers = { parameters: { id: "9007199254740993" }, condition: { ...ABOVE, value: "9007199254740993" } };
+  const rule = { kind: "threshold", every: "PT1M", for: "PT0S", ...numbers } as unknown as AlertRule;
+  expect(RULE_FORM.parse).toBe(parseExactDefinitions);
+  expect(RULE_FORM.toDraft(rule).value).toBe("9007199254740993");
+  vi.stubGlobal("JSON", { ...copyJson(), rawJSON: (text: string) => `raw ${text}` });
+  const body = RULE_FORM.toBody(RULE_FORM.toDraft(rule));
+  expect(body).toMatchObject({ parameters: numbers.parameters, condition: { value: "raw 9007199254740993" } });
+  expect(RULE_FORM.toBody({ ...RULE_FORM.toDraft(rule), value: " 5 " })).toMatchObject({ condition: { value: 5 } });
+});
+
+/** Returns the functions of JSON, which are not enumerable. */
+function copyJson(): Pick<JSON, "parse" | "stringify"> {
+  return { parse: JSON.parse, stringify: JSON.stringify };
+}
+
+test("a number with all digits is one field of a comparison, not an object", () => {
+  const [before, after] = [{ rawJSON: "9007199254740993" }, { rawJSON: "9007199254740995" }];
+  vi.stubGlobal("JSON", { ...copyJson(), isRawJSON: (value: unknown) => value === before || value === after });
+  expect(diff({ value: before }, { value: after }).map(({ path }) => path)).toEqual([["value"]]);
 });
 
 test("the form names what is missing", () => {

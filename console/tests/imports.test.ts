@@ -1,8 +1,12 @@
+import { h, render } from "preact";
 import { afterEach, expect, test, vi } from "vitest";
 import type { HistoryImport } from "../src/api/imports.ts";
+import { previewImport } from "../src/pages/imports/calls.ts";
 import { guessTimeColumn, inspectHead } from "../src/pages/imports/columns.ts";
 import { describeProgress, describeResult } from "../src/pages/imports/ImportJob.tsx";
+import { PreviewPanel } from "../src/pages/imports/PreviewPanel.tsx";
 import { uploadFile } from "../src/pages/imports/upload.ts";
+import { session } from "../src/session/index.ts";
 
 afterEach(() => vi.unstubAllGlobals());
 
@@ -45,6 +49,16 @@ test("an upload that the service rejects ends with its reason", async () => {
   await expect(uploadFile("http://host/files/x?sig=1", new Blob(["a"]), options)).rejects.toThrow(
     "The link has expired.",
   );
+});
+
+test("the preview of an import shows whole numbers as they would be stored", async () => {
+  const message = `{"timestamp":"t","deviceId":"d","messageId":"m","payload":{"serial":9007199254740993,"level":1.5}}`;
+  const text = `{"columns":[],"problems":[],"messages":[${message}]}`;
+  vi.spyOn(session.api, "fetch").mockResolvedValue(new Response(text));
+  const root = document.createElement("div");
+  render(h(PreviewPanel, { preview: await previewImport("i", { timestamp: "t" }) }), root);
+  expect(root.textContent).toContain('{"serial":9007199254740993,"level":1.5}');
+  render(null, root);
 });
 
 test("the result of an import names all three numbers", () => {

@@ -26,13 +26,16 @@ interface Props<Item> {
   /** Address and title of the page that lists such items. */
   list: { page: string; title: string };
   toTitle: (item: Item) => string;
+  /** Parses the reply; without it, whole numbers beyond 2^53 are rounded. */
+  parse?: (text: string) => unknown;
   actions?: (shown: ShownItem<Item>) => ComponentChildren;
   children: (shown: ShownItem<Item>) => ComponentChildren;
 }
 
 /** The page of one item, with a link back to the list. */
-export function ItemPage<Item extends StoredItem>({ path, name, list, toTitle, actions, children }: Props<Item>) {
-  const resource = useResource((signal) => api.get<Item>(path, { signal }), [path]);
+export function ItemPage<Item extends StoredItem>(props: Props<Item>) {
+  const { path, name, list, toTitle, parse, actions, children } = props;
+  const resource = useResource((signal) => api.get<Item>(path, { signal, parse }), [path]);
   const [newer, setNewer] = useState<Item>();
   const item = newer ?? resource.data;
   const reload = () => {

@@ -20,6 +20,8 @@ export interface FormRules<Item extends StoredItem, Draft extends object> {
   path: (draft: Draft) => string;
   toDraft: (item: Item) => Draft;
   toBody: (draft: Draft) => object;
+  /** Parses replies; without it, whole numbers beyond 2^53 are rounded. */
+  parse?: (text: string) => unknown;
   /** Checks the draft as the service does; names of fields are the service's. */
   check: (draft: Draft, isNew: boolean) => FieldMessages;
   /** Field for the message that the key of a new item is in use; undefined if items cannot be created. */
@@ -138,7 +140,7 @@ export function useItemForm<Item extends StoredItem, Draft extends object>(
   };
   const load = async () => {
     try {
-      const item = await api.get<Item & Partial<ItemChange>>(rules.path(draft));
+      const item = await api.get<Item & Partial<ItemChange>>(rules.path(draft), { parse: rules.parse });
       if (item.etag === base.stored?.etag) {
         setConflict({ state: "delayed", isPossiblyOwn: attempts.isUncertain });
         return;
@@ -202,9 +204,9 @@ function storeDraft<Item extends StoredItem, Draft extends object>(
 ): Promise<Item> {
   const [path, body] = [rules.path(draft), rules.toBody(draft)];
   return attempts.run(
-    () => storeItem<Item>(api, path, body, etag),
+    () => storeItem<Item>(api, path, body, etag, rules.parse),
     async () => {
-      const item = await api.get<Item>(path);
+      const item = await api.get<Item>(path, { parse: rules.parse });
       return isSame(rules.toBody(rules.toDraft(item)), body) ? item : undefined;
     },
   );

@@ -7,7 +7,7 @@ export type RuleState = "ok" | "pending" | "firing" | "error";
 export type Operator = "gt" | "ge" | "lt" | "le" | "eq" | "ne";
 
 /** A comparison of a column with a value, or a condition on the number of rows. */
-export type Condition = { column: string; operator: Operator; value: number } | { rows: "any" | "none" };
+export type Condition<Value = number> = { column: string; operator: Operator; value: Value } | { rows: "any" | "none" };
 
 /** A rule with the result of its newest evaluation; which properties it has depends on its kind. */
 export interface AlertRule extends StoredItem, ItemChange {
@@ -24,7 +24,8 @@ export interface AlertRule extends StoredItem, ItemChange {
   query?: string;
   parameters?: Record<string, unknown>;
   timeRange?: string | null;
-  condition?: Condition;
+  /** The value is text if it is a whole number beyond 2^53. */
+  condition?: Condition<number | string>;
   groupBy?: string[];
   connections?: string[];
   after?: string;

@@ -11,6 +11,8 @@ export interface RequestOptions {
   headers?: Record<string, string>;
   /** Aborts the request; the promise then rejects with an AbortError. */
   signal?: AbortSignal;
+  /** Parses the JSON body; the default is JSON.parse, which rounds whole numbers beyond 2^53. */
+  parse?: (text: string) => unknown;
 }
 
 /** A reply: status, headers and parsed body. */
@@ -69,7 +71,7 @@ export class Client {
   /** Returns status, headers and body; `data` is undefined if the body is empty. */
   async request<T>(method: string, path: string, body?: unknown, options: RequestOptions = {}): Promise<ApiReply<T>> {
     const reply = await this.fetch(method, path, body, options);
-    const data = await readJson<T>(reply, method === "GET" && reply.status === 200);
+    const data = await readJson<T>(reply, method === "GET" && reply.status === 200, options.parse);
     return { status: reply.status, headers: reply.headers, data };
   }
 

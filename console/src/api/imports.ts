@@ -40,6 +40,7 @@ export interface CreatedImport extends HistoryImport {
 /** First messages of an uploaded file, and its problems. */
 export interface ImportPreview {
   columns: string[];
-  messages: { timestamp: string; deviceId: string; messageId: string; payload: Record<string, unknown> }[];
+  /** A payload is JSON text if it contains whole numbers beyond 2^53. */
+  messages: { timestamp: string; deviceId: string; messageId: string; payload: Record<string, unknown> | string }[];
   problems: { row: number | null; message: string }[];
 }

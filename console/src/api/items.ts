@@ -35,11 +35,18 @@ export async function fetchAllItems<Item>(
 /**
  * Creates or replaces an item.
  * @param etag the ETag of the version that the user saw; null to create only
+ * @param parse parses the reply; the default rounds whole numbers beyond 2^53
  * @throws ApiError on a conflict: `isOutdated`
  */
-export function storeItem<Item>(api: Client, path: string, body: unknown, etag: string | null): Promise<Item> {
+export function storeItem<Item>(
+  api: Client,
+  path: string,
+  body: unknown,
+  etag: string | null,
+  parse?: (text: string) => unknown,
+): Promise<Item> {
   const headers: Record<string, string> = etag === null ? { "If-None-Match": "*" } : { "If-Match": etag };
-  return api.put<Item>(path, body, { headers });
+  return api.put<Item>(path, body, { headers, parse });
 }
 
 /**

@@ -1,3 +1,5 @@
+import { isRawNumber } from "@/api/exactNumbers.ts";
+
 export type Change = "same" | "added" | "removed" | "changed";
 
 /** A field of two states. */
@@ -46,5 +48,6 @@ function compareValues(path: readonly string[], before: unknown, after: unknown)
 }
 
 function listMembers(value: unknown): Map<string, unknown> | undefined {
-  return typeof value === "object" && value !== null ? new Map(Object.entries(value)) : undefined;
+  const hasMembers = typeof value === "object" && value !== null && !isRawNumber(value);
+  return hasMembers ? new Map(Object.entries(value)) : undefined;
 }

@@ -1,5 +1,5 @@
 // Audit events of one item of the catalog: a member, connection, surface, query, container, or the workspace.
-import { parseExactDefaults } from "@/api/exactDefaults.ts";
+import { parseExactDefinitions } from "@/api/exactNumbers.ts";
 import { api, readJson } from "@/api/index.ts";
 import { isWithoutAuditLog } from "@/api/problem.ts";
 import type { AuditEvent } from "@/api/provenance.ts";
@@ -49,7 +49,7 @@ export async function fetchEvents(
     query: { target, entityType, actionType, limit: PAGE },
     ...(signal ? { signal } : {}),
   });
-  const events = await readJson<AuditEvent[]>(reply, true, parseExactDefaults);
+  const events = await readJson<AuditEvent[]>(reply, true, parseExactDefinitions);
   return { events, whole: reply.headers.get("x-provenance-has-more") !== "true" };
 }
 

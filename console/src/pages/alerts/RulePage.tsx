@@ -46,6 +46,7 @@ export function RulePage({ lookup }: { lookup: string }) {
       name={lookup}
       list={{ page: "alerts", title: "All alerts" }}
       toTitle={({ name }) => name}
+      parse={RULE_FORM.parse}
       actions={({ item, reload }) =>
         manages && (
           <RemoveButton

@@ -2,6 +2,7 @@
 import type { Condition, Operator } from "@/api/alerts.ts";
 import { type Client, formatPath } from "@/api/client.ts";
 import type { QueryResult } from "@/api/queries.ts";
+import { parseExactly } from "@/pages/queries/run/exactJson.ts";
 import { readObject } from "@/proof/jsonText.ts";
 import { type RuleDraft, splitColumns, toCondition } from "./ruleDraft.ts";
 
@@ -42,11 +43,15 @@ export function parseDuration(text: string): number {
   return parts.reduce((sum, [, amount, unit]) => sum + Number(amount) * (UNITS[unit ?? ""] ?? 0), 0);
 }
 
-/** Evaluates the rows of a query as the service does. */
+/**
+ * Evaluates the rows of a query as the service does.
+ * @param type Kusto type of the condition's column
+ */
 export function evaluateRows(
   condition: Condition,
   groupBy: readonly string[],
   rows: readonly Record<string, unknown>[],
+  type = "",
 ): Step {
   const step = new Map<string, { value: number | null; matches: boolean }>();
   if ("rows" in condition && groupBy.length === 0) {
@@ -58,7 +63,7 @@ export function evaluateRows(
     if ("rows" in condition) {
       step.set(key, { value: (before?.value ?? 0) + 1, matches: true });
     } else if (!before?.matches) {
-      const value = toNumber(row[condition.column]);
+      const value = toNumber(row[condition.column], type);
       const matches = value !== null && COMPARISONS[condition.operator](value, condition.value);
       if (!before || matches) {
         step.set(key, { value, matches });
@@ -130,8 +135,9 @@ export async function fetchPreview(
   const work = async () => {
     for (let next = pending.shift(); next; next = pending.shift()) {
       const [index, time] = next;
-      const rows = await fetchRows(api, draft, time - range, time, signal);
-      steps[index] = evaluateRows(toCondition(draft), splitColumns(draft.groupBy), rows);
+      const { results, columns } = await fetchRows(api, draft, time - range, time, signal);
+      const type = columns.find(({ name }) => name === draft.column)?.type;
+      steps[index] = evaluateRows(toCondition(draft), splitColumns(draft.groupBy), results, type);
     }
   };
   await Promise.all(Array.from({ length: AT_ONCE }, work));
@@ -144,20 +150,17 @@ async function fetchRows(
   from: number,
   to: number,
   signal: AbortSignal,
-): Promise<Record<string, unknown>[]> {
+): Promise<QueryResult> {
   const values = Object.entries(readObject(draft.parameters).value ?? {});
   const parameters = values.map(([name, value]) => [
     `p.${name}`,
     typeof value === "string" ? value : JSON.stringify(value),
   ]);
   const query = { ...Object.fromEntries(parameters), from: toTime(from), to: toTime(to), limit: LIMIT };
-  const result = await api.get<QueryResult>(formatPath`/oi-api/warm-queries/${draft.query}`, { query, signal });
+  const path = formatPath`/oi-api/warm-queries/${draft.query}`;
+  const result = await api.get<QueryResult>(path, { query, signal, parse: parseExactly });
   checkResult(draft, result);
-  const decimals = result.columns.filter(({ type }) => type === "decimal").map(({ name }) => name);
-  return result.results.map((row) => ({
-    ...row,
-    ...Object.fromEntries(decimals.map((name) => [name, row[name] === null ? null : Number(row[name])])),
-  }));
+  return result;
 }
 
 /** Throws an error where the service would put the rule into error. */
@@ -178,8 +181,11 @@ function toTime(seconds: number): string {
   return new Date(seconds * 1000).toISOString();
 }
 
-function toNumber(value: unknown): number | null {
-  return typeof value === "number" && Number.isFinite(value) ? value : null;
+/** Returns a finite number; replies contain decimals, and longs beyond 2^53, as text. The latter are rounded. */
+function toNumber(value: unknown, type: string): number | null {
+  const isText = typeof value === "string" && (type === "decimal" || type === "long");
+  const number = isText ? Number(value) : value;
+  return typeof number === "number" && Number.isFinite(number) ? number : null;
 }
 
 function formatLabel(value: unknown): string {

@@ -1,6 +1,7 @@
 import { checkLookup, checkName } from "@/administration/fieldErrors.ts";
 import type { FormRules } from "@/administration/useItemForm.ts";
 import { type AlertRule, alertRulePath, type Condition, type Operator, type Severity } from "@/api/alerts.ts";
+import { parseExactDefinitions, toExactNumber } from "@/api/exactNumbers.ts";
 import { readObject, writeObject } from "@/proof/jsonText.ts";
 
 export type ConditionKind = "column" | "any" | "none";
@@ -82,6 +83,7 @@ export const RULE_FORM: FormRules<AlertRule, RuleDraft> = {
     after: "Silent for",
   },
   path: ({ lookup }) => alertRulePath(lookup),
+  parse: parseExactDefinitions,
   toDraft: (rule) => ({
     ...NEW_RULE,
     lookup: rule.lookup,
@@ -120,7 +122,7 @@ export const RULE_FORM: FormRules<AlertRule, RuleDraft> = {
           query: draft.query,
           parameters: readObject(draft.parameters).value ?? {},
           timeRange: draft.timeRange.trim() === "" ? null : draft.timeRange.trim(),
-          condition: toCondition(draft),
+          condition: toConditionBody(draft),
           groupBy: splitColumns(draft.groupBy),
         }),
   }),
@@ -136,11 +138,16 @@ export const RULE_FORM: FormRules<AlertRule, RuleDraft> = {
   canRecreate: true,
 };
 
-/** Returns the condition of a draft. */
+/** Returns the condition of a draft, in which a whole number beyond 2^53 is rounded. */
 export function toCondition(draft: RuleDraft): Condition {
   return draft.conditionKind === "column"
     ? { column: draft.column, operator: draft.operator, value: Number(draft.value) }
     : { rows: draft.conditionKind };
+}
+
+function toConditionBody(draft: RuleDraft): Condition<unknown> {
+  const condition = toCondition(draft);
+  return "rows" in condition ? condition : { ...condition, value: toExactNumber(draft.value) };
 }
 
 /** Splits a list of columns; empty entries do not count. */
@@ -151,7 +158,7 @@ export function splitColumns(text: string): string[] {
     .filter((name) => name !== "");
 }
 
-function toConditionDraft(condition: Condition | undefined): Partial<RuleDraft> {
+function toConditionDraft(condition: AlertRule["condition"]): Partial<RuleDraft> {
   if (!condition) {
     return {};
   }

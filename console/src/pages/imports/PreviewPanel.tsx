@@ -1,6 +1,6 @@
 import type { ImportPreview } from "@/api/imports.ts";
 import { Notice } from "@/components/Notice.tsx";
-import { formatQuantity } from "@/format.ts";
+import { formatPlain, formatQuantity } from "@/format.ts";
 import css from "./Imports.module.css";
 
 const SHOWN = 10;
@@ -36,7 +36,7 @@ export function PreviewPanel({ preview }: { preview: ImportPreview }) {
                   <td>{message.timestamp}</td>
                   <td>{message.deviceId}</td>
                   <td>
-                    <code>{JSON.stringify(message.payload)}</code>
+                    <code>{formatPlain(message.payload)}</code>
                   </td>
                 </tr>
               ))}

@@ -1,3 +1,4 @@
+import { parseExactMessages } from "@/api/exactNumbers.ts";
 import type { CreatedImport, HistoryImport, ImportFormat, ImportMapping, ImportPreview } from "@/api/imports.ts";
 import { api, formatPath } from "@/api/index.ts";
 
@@ -13,7 +14,8 @@ export function createImport(connection: string, request: ImportRequest): Promis
 }
 
 export function previewImport(id: string, mapping: ImportMapping): Promise<ImportPreview> {
-  return api.post<ImportPreview>(formatPath`/oi-api/imports/${id}/preview`, { mapping });
+  const path = formatPath`/oi-api/imports/${id}/preview`;
+  return api.post<ImportPreview>(path, { mapping }, { parse: parseExactMessages });
 }
 
 export function startImport(id: string, mapping: ImportMapping): Promise<HistoryImport> {

@@ -1,11 +1,11 @@
-import { parseExactDefaults } from "@/api/exactDefaults.ts";
+import { parseExactDefinitions } from "@/api/exactNumbers.ts";
 import { api, readJson } from "@/api/index.ts";
 import type { WarmQuery } from "@/api/queries.ts";
 
 /** Returns every warm query, with drafts and exact defaults; needs Workspace.Catalog.Read. */
 export async function fetchWarmQueries(signal?: AbortSignal): Promise<WarmQuery[]> {
   const reply = await api.fetch("GET", "/oi-api/warm-queries", undefined, signal ? { signal } : {});
-  return (await readJson<{ warmQueries: WarmQuery[] }>(reply, true, parseExactDefaults)).warmQueries;
+  return (await readJson<{ warmQueries: WarmQuery[] }>(reply, true, parseExactDefinitions)).warmQueries;
 }
 
 /** Returns one query, undefined for an unknown lookup; the API has no route for a single definition. */

@@ -22,6 +22,8 @@ _LATER = "2099-01-01T00:00:00Z"
 
 THIRD_PARTY_RULES = frozenset({"color-contrast", "nested-interactive"})
 """Rules of axe that elements of GraphiQL violate: faint text, and tabs that contain buttons."""
+LONG_NUMBER = '{"data": {"serial": 9007199254740993}}'
+"""Reply with a whole number beyond 2^53, which JavaScript rounds to an even number."""
 
 
 def _request_token(service: Service, scopes: str | None = None) -> str:
@@ -125,7 +127,7 @@ def test_graphiql_is_accessible(service: Service) -> None:
 
 
 def test_a_query_is_run_by_mouse_in_graphiql(service: Service) -> None:
-    """A query by mouse in GraphiQL returns data without errors, and the browser stores nothing."""
+    """A query by mouse in GraphiQL shows the reply with all digits of its numbers, and the browser stores nothing."""
     with open_page(f"{service.url}/v1/plant-t/graphiql") as visited:
         page = visited.page
         page.fill("#token", service.read_api_key("viewer@t"))
@@ -133,6 +135,9 @@ def test_a_query_is_run_by_mouse_in_graphiql(service: Service) -> None:
         page.locator(".graphiql-query-editor .view-line", has_text="workspace").wait_for()
         page.locator(".graphiql-execute-button").click()
         page.locator(".graphiql-response", has_text=re.compile("Test.plant")).wait_for()
+        page.route("**/graphql", lambda route: route.fulfill(content_type="application/json", body=LONG_NUMBER))
+        page.locator(".graphiql-execute-button").click()
+        page.locator(".graphiql-response", has_text="9007199254740993").wait_for()
         assert page.evaluate("window.localStorage.length") == 0
     assert visited.origins <= {urlsplit(service.url).netloc, ""}
     assert visited.complaints == []

@@ -27,6 +27,21 @@ function createMemoryStorage() {
 
 const storage = createMemoryStorage();
 
+/**
+ * Parse a reply without rounding whole numbers beyond 2^53; GraphiQL then displays their digits.
+ *
+ * Browsers without JSON.rawJSON still round them.
+ */
+function parseExactly(text) {
+  if (!("rawJSON" in JSON) || !/\d{16}/.test(text)) {
+    return JSON.parse(text);
+  }
+  return JSON.parse(text, (_, value, { source }) => {
+    const isRounded = Number.isInteger(value) && !Number.isSafeInteger(value) && /^-?\d+$/.test(source);
+    return isRounded ? JSON.rawJSON(source) : value;
+  });
+}
+
 /** Create the function with which GraphiQL sends a request with a token. */
 function createFetcher(token) {
   return async (parameters) => {
@@ -36,7 +51,7 @@ function createFetcher(token) {
       body: JSON.stringify(parameters),
       cache: "no-store",
     });
-    return reply.json();
+    return parseExactly(await reply.text());
   };
 }
 

@@ -226,7 +226,7 @@ def test_a_download_uses_the_http_proxy_of_the_environment(
     assert proxies == [{"https": "http://proxy.example:3128"}]
     monkeypatch.setenv(variable, "socks5://user:secret@proxy.example")
     with pytest.raises(FetchError, match="cannot use a SOCKS proxy") as failed:
-        fetch_chain("https://plant.example", "jwt", "AccessControl", "", tmp_path / "export.json")
+        fetch_chain("https://plant.example", lambda _: "jwt", "AccessControl", "", tmp_path / "export.json")
     assert (failed.value.exit_status, "secret" in str(failed.value), pauses) == (3, False, [])
 
 

@@ -216,6 +216,6 @@ async def test_the_creator_of_an_older_key_counts_for_keys_created_with_it(auth_
     await auth_workspace.store.add_key(KEY)
     events = Events({"key-created-AAAAAAAA": build_event(ADMIN.id, "entra 1")})
     lineage = CredentialLineage(auth_workspace.store, older_keys=OlderKeyCreators(events.find))
-    assert await lineage.find_key_creators(CALLER_WITH_OLDER_KEY) == {ADMIN.id}
+    assert await lineage.find_key_creators(CALLER_WITH_OLDER_KEY) == frozenset({ADMIN.id})
     created = await build_key_service(auth_workspace, events).create(CALLER_WITH_OLDER_KEY, "k")
     assert created.key.creators == (ADMIN.id,)

@@ -140,7 +140,7 @@ async def test_the_creators_of_the_consenting_key_are_found(oauth_server: Server
     issued = await oauth_server.api_keys.issue_without_rights_check("admin@x", MEMBER, "key", creators=("admin@x",))
     access, _ = await oauth_server.redeem(await oauth_server.consent_as_member(issued.key.key_id))
     caller = await oauth_server.authenticate(access)
-    assert await oauth_server.lineage.find_key_creators(caller) == {"admin@x"}
+    assert await oauth_server.lineage.find_key_creators(caller) == frozenset({"admin@x"})
 
 
 async def test_a_grant_outlives_the_record_of_the_consenting_token(oauth_server: Server) -> None:

@@ -86,6 +86,12 @@ class _Family:
     consent_token: _Token | None = None
 
     @property
+    def is_revocation_uncertain(self) -> bool:
+        """Whether the member sent a revocation of the consent's token, and got no reply that it is revoked."""
+        token = self.consent_token
+        return token is not None and token.may_be_revoked and token.revoked_at is None
+
+    @property
     def grant(self) -> str:
         """Id of the family's grant."""
         return self.newest.split("_")[1]
@@ -117,7 +123,7 @@ class OAuthComponent(Component):
         "functions/oauth_consent.py",
     )
     background_jobs: ClassVar[tuple[str, ...]] = ("oauth-grants",)
-    settle_seconds: ClassVar[int] = 1_200
+    settle_seconds: ClassVar[int] = 2_000
     weight: ClassVar[int] = 10
     cosmos_weight: ClassVar[int] = 8
 
@@ -412,6 +418,9 @@ class OAuthComponent(Component):
 
     async def complete_work(self) -> None:
         """Refresh each token family once more; after all documented delays, use each access token."""
+        if any(family.is_revocation_uncertain for family in self._families):
+            # A process with older credentials accepts the refresh, and then the background job ends the family.
+            await self.world.sleep(_COMPLETED_SECONDS)
         for family in self._families:
             while (reply := await self._send_refresh(family.newest)) is None:
                 await self.world.sleep(1)

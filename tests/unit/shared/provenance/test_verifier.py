@@ -479,7 +479,7 @@ async def test_the_offline_verifier_names_records_after_the_checkpoint(
     """The offline verifier says how many records the checkpoint does not cover, because they can be rewritten."""
     await ledger.checkpoints.create(PLATFORM)
     await ledger.events.append_to_chain(PLATFORM, "editor", build_event(9))
-    ledger.tamper(reseal_records(10, lambda value: value.update(UserID="nobody")))
+    ledger.tamper(reseal_records(10, lambda value: value.update(UserID="nobody"), last=10))
     assert await verify_offline(ledger) == 0
     unsigned = "nothing signed covers the last 1, which could have been rewritten"
     assert capsys.readouterr().out == f"sound: 10 records, checkpoint of 9 agrees: {unsigned}\n"

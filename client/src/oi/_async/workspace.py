@@ -94,7 +94,7 @@ class AsyncWorkspace:
     async def get_token(self, *, renew: bool = False) -> str:
         """Return the access token that was passed to the client, or a token for the API key.
 
-        A token for the API key is valid for at least another minute.
+        A token for the API key is valid for at least another minute, unless the key expires earlier.
 
         Args:
             renew: whether to request a new token for the API key even if the current one has not expired.

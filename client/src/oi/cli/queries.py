@@ -191,8 +191,8 @@ def put_query(lookup: str, file: Any, etag: str | None, as_json: bool) -> None:
 def approve_query(lookup: str, etag: str | None, meaning: str | None, statement: str | None, as_json: bool) -> None:
     """Approve a draft that another user edited; --meaning signs the approval.
 
-    In a terminal, without --if-match, the command shows the draft and asks for a confirmation. A script should pass the
-    ETag of the draft that was read; `oi query show` prints it.
+    In a terminal, without --if-match, the command shows the draft, which needs the right Workspace.Catalog.Read, and
+    asks for a confirmation. A script should pass the ETag of the draft that was read; `oi query show` prints it.
 
     If the signature needs a more recent sign-in, the command asks for the API key, or reads it from standard input.
     """

@@ -158,8 +158,9 @@ async def put_container(call: Call[Any, ContainerRecordBody]) -> Reply:
     body, condition = call.body, parse_conditional_headers(call.request)
     try:
         item = await _get_container_record(call.path)
-    except WorkspaceError:
-        condition.check_write_allowed(None)
+    except WorkspaceError as error:
+        if error.code == "CONTAINER_NOT_FOUND":
+            condition.check_write_allowed(None)
         raise
     change = ContainerChange(
         body.data_class, None if body.expose is None else frozenset(body.expose), body.partition_key_path

@@ -97,7 +97,7 @@ def test_a_file_that_cannot_be_fetched_is_fetched_by_a_new_link(
 
 def test_the_log_contains_no_signature_of_a_link(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """The log of the HTTP library names the requested files but not the signatures of their links."""
-    caplog.set_level("DEBUG")
+    caplog.set_level("DEBUG", "httpx")
     service = FakeService()
     service.save_files(tmp_path)
     assert service.links[0] == "a.csv?sig=2"

@@ -24,6 +24,14 @@ def build_message(number: int, moment: datetime, connection: str = "rig") -> str
     return json.dumps({"ID": f"m-{number}", "Timestamp": moment.isoformat(), "Metadata": metadata, "Payload": {}})
 
 
+@pytest.fixture(autouse=True)
+def _no_proxy_variables(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Remove the proxies of this computer's environment."""
+    for name in ("HTTPS_PROXY", "ALL_PROXY", "NO_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.lower(), raising=False)
+
+
 class FakeService:
     """Fake live stream that returns the connections of a list in order; an exception in the list fails a handshake."""
 

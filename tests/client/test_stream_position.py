@@ -43,6 +43,18 @@ def test_repeated_messages_are_progress_of_a_replay() -> None:
     assert position.find_start_time() == (since + timedelta(minutes=29)).isoformat()
 
 
+def test_a_late_live_message_does_not_end_a_replay() -> None:
+    """The position of a replay is that of its newest message, although a live message was measured later."""
+    now = datetime.now(UTC)
+    since = now - timedelta(hours=2)
+    position = StreamPosition(since.isoformat())
+    position.record_opening()
+    moments = (since + timedelta(minutes=10), now - timedelta(seconds=90), since + timedelta(minutes=20))
+    for number, moment in enumerate(moments):
+        position.record_if_new(build_message(number, moment))
+    assert position.find_start_time() == (since + timedelta(minutes=19)).isoformat()
+
+
 def test_live_messages_are_the_position_after_a_replay(monkeypatch: pytest.MonkeyPatch) -> None:
     """If a replay has made no progress for a long time, the stream continues a minute before the last message."""
     now = datetime.now(UTC)

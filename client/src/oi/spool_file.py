@@ -12,9 +12,11 @@ from typing import Any
 from oi.batches import MAX_BYTES, split_into_batches
 
 _SCHEMA = """
-CREATE TABLE IF NOT EXISTS message (id INTEGER PRIMARY KEY, lookup TEXT NOT NULL, line BLOB NOT NULL) STRICT;
+CREATE TABLE IF NOT EXISTS message (
+    id INTEGER PRIMARY KEY AUTOINCREMENT, lookup TEXT NOT NULL, line BLOB NOT NULL
+) STRICT;
 CREATE TABLE IF NOT EXISTS refused (
-    id INTEGER PRIMARY KEY, lookup TEXT NOT NULL, line BLOB NOT NULL, reason TEXT NOT NULL
+    id INTEGER PRIMARY KEY AUTOINCREMENT, lookup TEXT NOT NULL, line BLOB NOT NULL, reason TEXT NOT NULL
 ) STRICT;
 """
 
@@ -39,7 +41,7 @@ class RefusedMessage:
 class SpoolFile:
     """SQLite file of telemetry messages, in the order in which they were added.
 
-    Several threads may use the object at the same time.
+    Several threads may add messages at the same time, and one of them may read and remove messages meanwhile.
 
     Args:
         path: path of the file, created if it is missing.

@@ -100,15 +100,18 @@ class _Replay:
 
     def __init__(self, start: datetime, opened: datetime) -> None:
         self.position = start
+        self._start = start
         self._opened = opened
         self._newest = start
         self._progressed = opened
 
     def record_message(self, measured: datetime, received: datetime) -> None:
         """Record a message that was received during the replay or after it."""
-        if self._newest < measured < min(self._opened, received - _OVERLAP):
-            self._newest, self._progressed = measured, received
-            self.position = max(self.position, measured - _OVERLAP)
+        if self._start < measured < min(self._opened, received - _OVERLAP):
+            # A live message that arrives late looks like a replayed one; the next replayed one sets the position back.
+            self.position = max(self._start, measured - _OVERLAP)
+            if measured > self._newest:
+                self._newest, self._progressed = measured, received
 
     def has_ended(self, now: datetime) -> bool:
         """Return whether the replay had made no progress for so long at a time that it must have ended before."""

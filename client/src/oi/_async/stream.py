@@ -5,6 +5,7 @@ from collections.abc import AsyncGenerator
 from datetime import datetime
 from typing import Any, Literal
 from urllib.parse import urlencode
+from urllib.request import getproxies
 
 from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidProxy, InvalidStatus, InvalidURI
@@ -51,8 +52,7 @@ async def stream_messages(
     """
     position = StreamPosition(format_instant(since))
     pause, must_renew = 1.0, False
-    # True uses the variables that only the WebSocket library knows, such as `WSS_PROXY`.
-    proxy: str | Literal[True] | None = (find_proxy(transport.url) or True) if can_use_proxy(transport.url) else None
+    proxy = _choose_proxy(transport.url)
     while True:
         parameters = {"connection": connection, "surface": surface, "since": position.find_start_time()}
         query = urlencode({name: value for name, value in parameters.items() if value is not None})
@@ -82,6 +82,13 @@ async def stream_messages(
             _check_temporary(UnreachableError(f"{transport.url} does not respond: {failure}"), pause)
         await sleep(pause)
         pause = min(_MAX_PAUSE, pause * 2)
+
+
+def _choose_proxy(url: str) -> str | Literal[True] | None:
+    """Return the proxy for the stream; True lets the WebSocket library choose, which also knows ``WSS_PROXY``."""
+    if not can_use_proxy(url):
+        return None
+    return True if {"ws", "wss"} & getproxies().keys() else find_proxy(url) or True
 
 
 def _check_temporary(error: ApiError, pause: float) -> None:

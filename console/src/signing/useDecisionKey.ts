@@ -41,7 +41,9 @@ export function useDecisionKey(content: string, first: string | undefined): Deci
     error.isPossiblyOwn = edited || (uncertain && isOutdated(error));
     if (error.code === "IDEMPOTENCY_KEY_REUSED") {
       // The service compares the rights of the token, too, and a sign-in for a signature has fewer rights than the
-      // session. With another key it finds a decision about a query by its approver and its ETag.
+      // session. With another key it finds a decision about a query by its approver and its ETag. A conflict that
+      // follows can be due to the earlier attempt.
+      setEdited(true);
       setKey(createIdempotencyKey());
     }
   };

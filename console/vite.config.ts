@@ -13,6 +13,12 @@ export default defineConfig({
     modulePreload: { polyfill: false },
     license: { fileName: "licenses.txt" },
     reportCompressedSize: false,
+    rolldownOptions: {
+      output: {
+        // Code that several pages use is one file; otherwise there are 60 more files, which together are larger.
+        codeSplitting: { groups: [{ name: "shared", minShareCount: 3, test: /console\/src\/(?!pages)/ }] },
+      },
+    },
   },
   test: {
     environment: "happy-dom",

@@ -118,7 +118,7 @@ def test_only_declarations_without_container_are_deleted(changeable_service: Ser
     assert admin.delete(f"{ORDERS}/planned").status_code == 204
     check_problem(admin.delete(f"{ORDERS}/planned"), 404, "CONTAINER_NOT_FOUND")
     for tag in ("*", '"stale"'):
-        for method, body in (("DELETE", None), ("PUT", {"dataClass": "business"})):
+        for method, body in (("DELETE", None), ("PUT", {"dataClass": "reference"})):
             reply = admin.request(method, f"{ORDERS}/planned", json=body, headers={"If-Match": tag})
             check_problem(reply, 412, "PRECONDITION_FAILED")
     check_problem(admin.put(f"{ORDERS}/planned", json={}), 404, "CONTAINER_NOT_FOUND")

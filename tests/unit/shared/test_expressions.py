@@ -23,6 +23,7 @@ BUILT = {
     "shared/http/router.py": "from the routes of the service; checked below",
     "shared/auth/device_patterns.py": "from globs by fnmatch, in atomic groups; checked below",
     "shared/imports/csv_records.py": "from the delimiter; checked below",
+    "emulators/kusto/extensions/parse_kv.py": "from the delimiters and keys of a query, without repetitions",
     "local/http_server/routes.py": "from the routes of the service",
     "emulators/kusto/extensions/strings.py": "from the pattern of extract_all(), to number its groups; matches no text",
 }

@@ -89,6 +89,7 @@ _RAW_TABLE: Final = "telemetryraw"
 
 _RAW_TABLE_RULE: Final = "the table TelemetryRaw cannot be read; read Telemetry"
 _ESCAPED_CHARACTER: Final = re.compile(r"\\(?:x([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|U(000[0-9a-fA-F]{5})|([0-7]{1,3}))")
+_JOINED_STRINGS: Final = re.compile(r"'[^\w!-~]*+'[^\w!-~]*+[hH]?'")
 _OUTSIDE: Final = "reads data outside this workspace, which is not allowed"
 _SQL: Final = "SQL is not supported; send a KQL query"
 # The engine also ends a comment at each of these characters, so code after such a character could bypass the checks.
@@ -135,7 +136,7 @@ def check_query_restrictions(kql: str) -> None:
     text = mask_literals(kql)
     _check_typed_literals(kql, text)
     _check_quoted_calls(kql, text)
-    _check_strings(kql)
+    _check_strings(kql, text)
     _check_tokens(kql, text.encode("ascii", "replace").lower().decode("ascii"))
 
 
@@ -292,13 +293,23 @@ def _check_quoted_calls(kql: str, text: str) -> None:
             raise _build_restriction_error(kql, start, rule)
 
 
-def _check_strings(kql: str) -> None:
-    """Reject a string that is the name of the raw table, because a quoted name and ``table()`` read this table."""
-    if _RAW_TABLE not in kql.lower() and _ESCAPED_CHARACTER.search(kql) is None:
+def _check_strings(kql: str, text: str) -> None:
+    """Reject a string that is the name of the raw table, because a quoted name and ``table()`` read this table.
+
+    The engine joins strings that follow each other. ``text`` is the query with masked strings.
+    """
+    is_whole = _JOINED_STRINGS.search(text) is None and _ESCAPED_CHARACTER.search(kql) is None
+    if is_whole and _RAW_TABLE not in kql.lower():
         return
+    joined = ""
     for token in tokenize(kql):
-        if token.kind is TokenKind.STRING and _decode_string(token.text).strip().casefold() == _RAW_TABLE:
-            raise _build_restriction_error(kql, token.start, _RAW_TABLE_RULE)
+        if token.kind is TokenKind.STRING:
+            joined += _decode_string(token.text)
+            if joined.strip().casefold() == _RAW_TABLE:
+                raise _build_restriction_error(kql, token.start, _RAW_TABLE_RULE)
+        elif token.text not in {"h", "H"}:
+            # These prefixes of a string are tokens of their own.
+            joined = ""
 
 
 def _decode_string(literal: str) -> str:

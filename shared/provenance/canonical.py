@@ -5,13 +5,14 @@ orjson encodes a value if the text that orjson writes is canonical. Otherwise, t
 
 import json
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
 from typing import Any, Final
 
 import orjson
 import rfc8785
 
-from shared.errors import build_invalid_field_error
+from shared.errors import MAX_LISTED, build_invalid_field_error
 from shared.provenance.hash_rule import MAX_DEPTH, SAFE_INTEGER, is_too_deep, parse_integer_or_exact_float
 from shared.text_formats.strict_json import build_object_of_unique_keys
 
@@ -71,20 +72,20 @@ def encode_canonical_value(value: Any, field: str) -> bytes:
     try:
         return orjson.dumps(value) if type(value) is str else encode_jcs(value)
     except (TypeError, ValueError) as error:
-        location, rule = _locate_canonical_form_fault(value, error)
+        location, rule = next(_iterate_canonical_form_faults(value, error))
         raise build_invalid_field_error(_format_location(field, location), rule) from None
 
 
-def find_canonical_form_fault(value: Any) -> tuple[Location, str] | None:
-    """Return the location of the first nested value without canonical form, and the rule that it breaks.
+def list_canonical_form_faults(value: Any) -> list[tuple[Location, str]]:
+    """Return the locations of the nested values without canonical form (RFC 8785), and the rules that they break.
 
-    The location is empty for the value itself. Return None if the value has a canonical form (RFC 8785).
+    The location is empty for the value itself. At most :data:`shared.errors.MAX_LISTED` values are listed.
     """
     try:
         encode_jcs(value)
     except (TypeError, ValueError) as error:
-        return _locate_canonical_form_fault(value, error)
-    return None
+        return list(islice(_iterate_canonical_form_faults(value, error), MAX_LISTED))
+    return []
 
 
 def parse_canonical(canonical: bytes) -> Any:
@@ -197,8 +198,8 @@ def _has_ascii_keys(values: Iterable[Any]) -> bool:
     return True
 
 
-def _locate_canonical_form_fault(value: Any, error: Exception) -> tuple[Location, str]:
-    """Return the location of the first nested value without canonical form, and the rule that it breaks.
+def _iterate_canonical_form_faults(value: Any, error: Exception) -> Iterator[tuple[Location, str]]:
+    """Yield the location of each nested value without canonical form, and the rule that it breaks; at least one.
 
     The search is not recursive, so that deeply nested values cannot exhaust the stack.
 
@@ -206,21 +207,25 @@ def _locate_canonical_form_fault(value: Any, error: Exception) -> tuple[Location
         value: value that has no canonical form.
         error: error of its encoder, whose message is the rule if the search finds no value.
     """
+    is_found = False
     pending: list[tuple[Location, Any, int]] = [((), value, MAX_DEPTH)]
     while pending:
         location, item, depth = pending.pop()
         rule = _describe_broken_canonical_rule(item, depth)
-        if rule:
-            return location, rule
         children: list[tuple[Any, Any]] = []
         if isinstance(item, Mapping):
             if any(not isinstance(name, str) or _has_surrogate(name) for name in item):
-                return location, "property names must be valid Unicode text"
+                rule = rule or "property names must be valid Unicode text"
             children = list(item.items())
         elif isinstance(item, list | tuple):
             children = list(enumerate(item))
+        if rule:
+            is_found = True
+            yield location, rule
+            continue
         pending.extend(((*location, step), inner, depth - 1) for step, inner in reversed(children))
-    return (), str(error)
+    if not is_found:
+        yield (), str(error)
 
 
 def _format_location(field: str, location: Location) -> str:

@@ -3,6 +3,7 @@
 Unknown properties, and properties that the service sets itself, are ignored.
 """
 
+from itertools import chain
 from typing import Annotated, Any, Final, Self
 
 from pydantic import (
@@ -17,7 +18,7 @@ from pydantic import (
 )
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
-from shared.provenance.canonical import find_canonical_form_fault
+from shared.provenance.canonical import list_canonical_form_faults
 from shared.provenance.selection import MAX_SCOPE_CHARACTERS
 
 SCOPE: Final = {"type": "string", "minLength": 1, "maxLength": MAX_SCOPE_CHARACTERS}
@@ -52,16 +53,15 @@ class Body(BaseModel):
                 errors.append(_build_error(detail["type"], detail["msg"], detail["loc"], detail["input"]))
                 faults.pop(detail["loc"][0], None)
         # One error has all invalid fields, because the service lists them in one reply.
-        raise ValidationError.from_exception_data(cls.__name__, [*errors, *faults.values()])
+        raise ValidationError.from_exception_data(cls.__name__, [*errors, *chain.from_iterable(faults.values())])
 
 
-def _map_canonical_form_faults(body: dict[str, Any]) -> dict[int | str, InitErrorDetails]:
-    """Return an error for each property of a request body that has no canonical JSON form, by the property's name."""
+def _map_canonical_form_faults(body: dict[str, Any]) -> dict[int | str, list[InitErrorDetails]]:
+    """Return the errors of the values in a request body that have no canonical JSON form, by the property's name."""
     return {
-        name: _build_error("canonical_form", rule, (name, *location), value)
+        name: [_build_error("canonical_form", rule, (name, *location), value) for location, rule in faults]
         for name, value in body.items()
-        if (fault := find_canonical_form_fault(value)) is not None
-        for location, rule in [fault]
+        if (faults := list_canonical_form_faults(value))
     }
 
 

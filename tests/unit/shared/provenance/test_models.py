@@ -34,8 +34,8 @@ def test_event_values_of_a_wrong_type_are_rejected(changes: dict[str, Any]) -> N
         EventBody.model_validate({**EVENT, **changes})
 
 
-def test_each_property_without_canonical_form_is_listed_with_other_errors() -> None:
-    """Each property with a number that JSON parsers read differently is listed, even an ignored one."""
+def test_each_value_without_canonical_form_is_listed_with_other_errors() -> None:
+    """Each number that JSON parsers read differently is listed, even one in an ignored property."""
     sent = {"ActionType": 2**53, "EntityType": "T", "AfterState": {"n": 1, "m": [2**53, 2**53]}, "Extra": 2**53}
     with pytest.raises(ValidationError) as raised:
         EventBody.model_validate(sent)
@@ -44,6 +44,7 @@ def test_each_property_without_canonical_form_is_listed_with_other_errors() -> N
         ("string_type", ("ActionType",)),
         ("missing", ("EntityID",)),
         ("canonical_form", ("AfterState", "m", 0)),
+        ("canonical_form", ("AfterState", "m", 1)),
         ("canonical_form", ("Extra",)),
     ]
     with pytest.raises(ValidationError, match="within"):

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from shared.catalog.kql_text import check_query_is_read_only
-from shared.catalog.kql_tokens import TYPED_LITERAL, TokenKind, mask_literals, tokenize
+from shared.catalog.kql_tokens import TYPED_LITERAL, mask_literals
 from shared.errors import WorkspaceError, build_invalid_field_error
 
 PLUGINS: Final = frozenset(
@@ -89,6 +89,10 @@ _RAW_TABLE: Final = "telemetryraw"
 
 _RAW_TABLE_RULE: Final = "the table TelemetryRaw cannot be read; read Telemetry"
 _ESCAPED_CHARACTER: Final = re.compile(r"\\(?:x([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|U(000[0-9a-fA-F]{5})|([0-7]{1,3}))")
+_MAX_NAME_CHARACTERS: Final = 100
+_MASKED_STRING: Final = re.compile(r"'[^\w!-~]*+'")
+# The prefix `h` of a string is not masked. The engine treats many non-ASCII characters as white space.
+_GAP_BETWEEN_STRINGS: Final = re.compile(r"[^\w!-~]*+[hH]?")
 _JOINED_STRINGS: Final = re.compile(r"'[^\w!-~]*+'[^\w!-~]*+[hH]?'")
 _OUTSIDE: Final = "reads data outside this workspace, which is not allowed"
 _SQL: Final = "SQL is not supported; send a KQL query"
@@ -298,18 +302,18 @@ def _check_strings(kql: str, text: str) -> None:
 
     The engine joins strings that follow each other. ``text`` is the query with masked strings.
     """
-    is_whole = _JOINED_STRINGS.search(text) is None and _ESCAPED_CHARACTER.search(kql) is None
-    if is_whole and _RAW_TABLE not in kql.lower():
+    if "\\" not in kql and _JOINED_STRINGS.search(text) is None and _RAW_TABLE not in kql.lower():
         return
-    joined = ""
-    for token in tokenize(kql):
-        if token.kind is TokenKind.STRING:
-            joined += _decode_string(token.text)
-            if joined.strip().casefold() == _RAW_TABLE:
-                raise _build_restriction_error(kql, token.start, _RAW_TABLE_RULE)
-        elif token.text not in {"h", "H"}:
-            # These prefixes of a string are tokens of their own.
-            joined = ""
+    joined, end = "", 0
+    for string in _MASKED_STRING.finditer(text):
+        is_joined = _GAP_BETWEEN_STRINGS.fullmatch(text, end, string.start()) is not None
+        # A longer text is not the name; the limit keeps the effort linear.
+        joined = (joined[:_MAX_NAME_CHARACTERS] if is_joined else "") + _decode_string(
+            kql[string.start() : string.end()]
+        )
+        end = string.end()
+        if len(joined) <= _MAX_NAME_CHARACTERS and joined.strip().casefold() == _RAW_TABLE:
+            raise _build_restriction_error(kql, string.start(), _RAW_TABLE_RULE)
 
 
 def _decode_string(literal: str) -> str:
@@ -318,7 +322,7 @@ def _decode_string(literal: str) -> str:
         return literal[2:-1]
     if literal[:3] in {"```", "~~~"}:
         return literal[3:-3]
-    return _ESCAPED_CHARACTER.sub(_decode_character, literal[1:-1])
+    return _ESCAPED_CHARACTER.sub(_decode_character, literal[1:-1]) if "\\" in literal else literal[1:-1]
 
 
 def _decode_character(found: re.Match[str]) -> str:

@@ -68,6 +68,7 @@ REFUSED: Final = {
     "raw table by an escaped name": "['\\x54elemetryR\\u0061w'] | count",
     "raw table by a name with an octal code": "['Telemetry\\122aw'] | count",
     "raw table by a joined name": "['Tele' 'metryRaw'] | count",
+    "raw table by a name joined over a zero-width space": "['Tele'\u200b'metryRaw'] | count",
     "raw table by a name joined over lines": "union Telemetry, (['Tele' // a\n h\"metry\"\n@'Raw'])",
     "raw table by table()": "table('TelemetryRaw') | count",
     "raw table by a let": "let name = 'TelemetryRaw'; table(name) | count",

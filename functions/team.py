@@ -20,7 +20,7 @@ from functions.paging import CatalogPageQuery, build_cursor_check, select_page
 from functions.reply_docs import workspace as replies
 from shared.auth.rights import AccessRight, Role
 from shared.catalog.administration import build_member_not_found_error
-from shared.catalog.fields import DECLARED, PrintableText
+from shared.catalog.fields import DECLARED, PrintableText, find_reserved_id_error
 from shared.catalog.items import ItemKind
 from shared.catalog.models import Member, select_known_rights_of_member
 from shared.catalog.ports import CatalogItem
@@ -85,7 +85,9 @@ async def _read_current_member(path: Mapping[str, str]) -> Mapping[str, Any]:
 
 async def _check_member(call: Call[Any, MemberBody], faults: ValidationErrors) -> None:
     member_id = call.path["id"]
-    rule = f"must have at most {MAX_NAME} characters" if len(member_id) > MAX_NAME else find_id_error(member_id)
+    rule = find_id_error(member_id) or find_reserved_id_error(member_id)
+    if len(member_id) > MAX_NAME:
+        rule = f"must have at most {MAX_NAME} characters"
     # An id from before a rule can still be edited.
     if rule and member_id not in (await services().catalog.get_current_catalog()).members:
         faults.add(build_invalid_field_error("id", rule))

@@ -23,6 +23,7 @@ from shared.catalog.query_checks import format_kql_error
 from shared.errors import Kind, WorkspaceError
 from shared.observability.logs import fields, get_logger
 from shared.observability.readiness import report_background_work
+from shared.provenance.ports import ServiceUser
 from shared.settings import Settings
 from shared.warm_queries.columns import QueryColumns
 from shared.wiring import Services, services
@@ -118,7 +119,6 @@ async def _find_query_error(columns: QueryColumns, query: WarmQuery) -> Workspac
     return error
 
 
-ACTOR = "local-host"
 KEY_FILE: Final = "keys.json"
 """File with the API key of each member, written once by the first start."""
 
@@ -161,7 +161,7 @@ async def _seed_empty_catalog(wired: Services, workspace_file: Path) -> LoadedDo
         return None
     text = await asyncio.to_thread(workspace_file.read_text, encoding="utf-8")
     seeded = load_located_document(text, str(workspace_file))
-    await wired.provenance.catalog_service.apply(seeded.document, ACTOR)
+    await wired.provenance.catalog_service.apply(seeded.document, ServiceUser.LOCAL_HOST)
     _SEEDING_LOG.info("seeded the workspace")
     return seeded
 
@@ -186,7 +186,7 @@ async def _issue_pending_api_keys(wired: Services, data_dir: Path) -> None:
         return
     catalog = await wired.catalog.get_current_catalog()
     issued = {
-        member: await wired.access.api_keys.issue_without_rights_check(ACTOR, member, "first start")
+        member: await wired.access.api_keys.issue_without_rights_check(ServiceUser.LOCAL_HOST, member, "first start")
         for member in catalog.members
     }
     keys = {member: key.api_key for member, key in issued.items()}

@@ -6,6 +6,7 @@ from typing import Final, assert_never
 
 from shared.auth.rights import AccessRight
 from shared.catalog.alert_rule_models import iterate_rule_errors
+from shared.catalog.fields import find_reserved_id_error
 from shared.catalog.models import DEFAULT_CONSUMER_GROUP, ConnectionType, Member, Tier, WorkspaceDocument
 from shared.catalog.problems import Path, format_path
 from shared.catalog.query_checks import check_api_paths, check_declared_parameters, check_query_names, check_query_text
@@ -30,14 +31,14 @@ from shared.validation.names import find_unicode_scripts, to_identity_key
 type Finding = tuple[Path, str]
 
 
-def check_sections(sections: Sections, *, checks_approvers: bool = True) -> Iterator[Finding]:
+def check_sections(sections: Sections, *, checks_new_items: bool = True) -> Iterator[Finding]:
     """Check all rules between the items of a workspace document; yield each violation with the invalid field's path.
 
     Args:
         sections: valid items of the document, by section.
-        checks_approvers: True to check that each declared approver of a query is a member who can approve now.
+        checks_new_items: True to check also :data:`NEW_ITEM_RULES`, as if no item was stored.
     """
-    rules = (*RULES, check_approvers) if checks_approvers else RULES
+    rules = (*RULES, *NEW_ITEM_RULES) if checks_new_items else RULES
     return chain.from_iterable(rule(sections) for rule in rules)
 
 
@@ -120,6 +121,18 @@ def _check_unique_member_ids(sections: Sections) -> Iterator[Finding]:
     )
     oids = ((("team", index, "oid"), member.oid.casefold()) for index, member in sections.team if member.oid)
     yield from _iterate_duplicates(oids, "oid")
+
+
+def check_new_member_ids(sections: Sections, stored: Collection[str] = ()) -> Iterator[Finding]:
+    """Yield a violation for each new member whose id is reserved for audit events of the service.
+
+    Args:
+        sections: valid items of the document, by section.
+        stored: ids of stored members, which are not checked.
+    """
+    for index, member in sections.team:
+        if member.id not in stored and (rule := find_reserved_id_error(member.id)):
+            yield ("team", index, "id"), rule
 
 
 def _check_unique_lookups(sections: Sections) -> Iterator[Finding]:
@@ -298,3 +311,6 @@ RULES: Final[tuple[Callable[[Sections], Iterator[Finding]], ...]] = (
     _check_data_stores,
     _check_alert_rules,
 )
+
+NEW_ITEM_RULES: Final[tuple[Callable[[Sections], Iterator[Finding]], ...]] = (check_new_member_ids, check_approvers)
+"""Rules from which stored items are exempt."""

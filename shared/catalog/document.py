@@ -208,7 +208,7 @@ def load_located_document(
     source: str,
     text_format: DocumentFormat = DocumentFormat.YAML,
     *,
-    checks_approvers: bool = True,
+    checks_new_items: bool = True,
     defaults: Mapping[str, Any] = MappingProxyType({}),
 ) -> LoadedDocument:
     """Parse and validate a workspace document.
@@ -217,7 +217,7 @@ def load_located_document(
         text: text of the document.
         source: file name in the error messages.
         text_format: format of the text.
-        checks_approvers: True to check that each declared approver of a query is a member who can approve now.
+        checks_new_items: True to check also the rules from which stored items are exempt, as if no item was stored.
         defaults: top-level properties. All are added if the document has none of them; otherwise none is added.
 
     Raises:
@@ -227,14 +227,14 @@ def load_located_document(
     parse = parse_yaml if text_format is DocumentFormat.YAML else parse_json_document
     located = LocatedValues(parse(text, source), source, text)
     try:
-        return LoadedDocument(_validate_values(located, defaults, checks_approvers=checks_approvers), located)
+        return LoadedDocument(_validate_values(located, defaults, checks_new_items=checks_new_items), located)
     except DocumentError:
         located.release()
         raise
 
 
 def _validate_values(
-    located: LocatedValues, defaults: Mapping[str, Any], *, checks_approvers: bool
+    located: LocatedValues, defaults: Mapping[str, Any], *, checks_new_items: bool
 ) -> WorkspaceDocument:
     data = located.to_json_values()
     if isinstance(data, dict) and defaults.keys().isdisjoint(data):
@@ -252,7 +252,7 @@ def _validate_values(
         sections = Sections.from_invalid_document(data, [detail["loc"] for detail in errors])
     else:
         sections = Sections.from_document(document)
-    findings = check_sections(sections, checks_approvers=checks_approvers)
+    findings = check_sections(sections, checks_new_items=checks_new_items)
     for path, message in islice(findings, MAX_PROBLEMS - len(problems)):
         problems[located.build_problem(path, message)] = None
     if document is None or problems:

@@ -8,10 +8,12 @@ from datetime import datetime
 from typing import Any, Final
 
 from shared.catalog.change_rules import Caller, check_changes
+from shared.catalog.checks import Finding, check_new_member_ids
 from shared.catalog.diff import CatalogPlan, RetainedItem, build_definition_with_defaults, plan_changes_of_definitions
 from shared.catalog.items import ItemId, ItemKind, definitions_from_document
 from shared.catalog.models import WorkspaceDocument
 from shared.catalog.ports import CatalogItem, ItemOrigin, StoredCatalog
+from shared.catalog.sections import Sections
 from shared.catalog.signature_models import SignatureRequirement
 from shared.conditional_requests import Condition
 from shared.errors import Kind, WorkspaceError
@@ -173,6 +175,12 @@ def find_undeclared_containers(
         if is_removed and (item.kind, item.key) not in declared and database in owners:
             found.setdefault((owners[database], database), []).append(name)
     return found
+
+
+def find_reserved_ids_of_new_members(document: WorkspaceDocument, stored: StoredCatalog) -> list[Finding]:
+    """Return a violation for each new member whose id is reserved for audit events of the service."""
+    members = {item.key for item in stored.items if item.kind == ItemKind.MEMBER}
+    return list(check_new_member_ids(Sections.from_document(document), members))
 
 
 def find_queries_with_stored_approval(document: WorkspaceDocument, stored: StoredCatalog) -> frozenset[str]:

@@ -10,6 +10,7 @@ from shared.catalog.document import DocumentFormat, LoadedDocument, decode_docum
 from shared.catalog.document_plans import (
     DocumentPlan,
     check_if_match_has_plan_tag,
+    find_reserved_ids_of_new_members,
     find_undeclared_containers,
     plan_document,
 )
@@ -127,7 +128,7 @@ class DocumentService:
 def _load_request_document(body: bytes, text_format: DocumentFormat, stored: StoredCatalog) -> LoadedDocument:
     text, settings = decode_document(body, SOURCE), _get_stored_settings(stored)
     defaults = {name: value for name, value in to_definition(settings).items() if name in _READ_ONLY and value}
-    loaded = load_located_document(text, SOURCE, text_format, checks_approvers=False, defaults=defaults)
+    loaded = load_located_document(text, SOURCE, text_format, checks_new_items=False, defaults=defaults)
     try:
         _check_values_fixed_over_https(loaded, settings, stored)
     except DocumentError:
@@ -139,10 +140,13 @@ def _load_request_document(body: bytes, text_format: DocumentFormat, stored: Sto
 def _check_values_fixed_over_https(loaded: LoadedDocument, settings: WorkspaceSettings, stored: StoredCatalog) -> None:
     """Reject changes that are not possible over HTTPS.
 
-    These are another tier, other limits, and the data class `evidence` for a container that has another class.
+    These are another tier, other limits, a new member with a reserved id, and the data class `evidence` for a container
+    that has another class.
     """
     if errors := [((name,), _RULE) for name in _READ_ONLY if getattr(loaded.document, name) != getattr(settings, name)]:
         raise loaded.build_located_error(errors)
+    if reserved := find_reserved_ids_of_new_members(loaded.document, stored):
+        raise loaded.build_located_error(reserved)
     if evidence := [(path, EVIDENCE_REASON) for path in iterate_changes_to_evidence_class(loaded.document, stored)]:
         raise loaded.build_located_error(evidence, DATA_CLASS_REFUSED)
 

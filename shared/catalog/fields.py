@@ -13,8 +13,9 @@ from pydantic import (
     ValidationInfo,
 )
 
+from shared.provenance.ports import ServiceUser
 from shared.timestamps import format_rfc3339, parse_rfc3339
-from shared.validation.names import MAX_NAME, find_id_error, validate_name
+from shared.validation.names import MAX_NAME, find_id_error, to_identity_key, validate_name
 from shared.validation.validation_messages import JSON_POINTER_PATTERN
 
 LOOKUP_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$"
@@ -53,6 +54,17 @@ def _validate_declared_id(text: str, info: ValidationInfo) -> str:
 
 MemberId = Annotated[str, StringConstraints(min_length=1, max_length=MAX_NAME), AfterValidator(_validate_declared_id)]
 """Id of a member, which is part of URLs; the rules for ids apply to loaded documents, but not to stored items."""
+
+
+def find_reserved_id_error(text: str) -> str | None:
+    """Return an error message for a member id under which the service itself records audit events; None otherwise.
+
+    The rule applies to new members only: stored members keep their ids.
+    """
+    user = to_identity_key(text)
+    if user not in ServiceUser:
+        return None
+    return f"must not be {user}, in any letter case, because the service records its own audit events as this user"
 
 
 def _parse_instant(value: object) -> object:

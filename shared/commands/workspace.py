@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TextIO
 
 from shared.errors import Kind, WorkspaceError
+from shared.provenance.ports import ServiceUser
 
 if TYPE_CHECKING:
     from shared.catalog.diff import CatalogPlan, ItemChange
@@ -83,8 +84,8 @@ async def _run_with_stores(options: argparse.Namespace, services: Callable[[], A
     try:
         source = str(options.file)
         text = decode_document(options.file.read_bytes(), source)
-        # Approvals that are stored already stay valid when their approver can no longer approve.
-        loaded = load_located_document(text, source, checks_approvers=options.verb == "validate")
+        # Stored approvals stay valid if their approver can no longer approve, and stored members keep reserved ids.
+        loaded = load_located_document(text, source, checks_new_items=options.verb == "validate")
     except DocumentError as error:
         return _print_document_problems(error)
     _print_warnings(loaded)
@@ -97,7 +98,7 @@ async def _run_with_stores(options: argparse.Namespace, services: Callable[[], A
             return REFUSED
     running = services()
     try:
-        await _check_approvers_have_right(loaded, running)
+        await _check_new_items(loaded, running)
         if options.verb == "diff":
             _print_plan(await running.provenance.catalog_service.plan(document), sys.stdout)
         else:
@@ -134,7 +135,7 @@ async def _check_queries(loaded: "LoadedDocument", services: Any) -> None:
 
 
 async def _apply_document(document: Any, options: argparse.Namespace, services: Any) -> None:
-    actor = options.actor or "apply"
+    actor = options.actor or ServiceUser.APPLY
     plan = await services.provenance.catalog_service.apply(document, actor)
     _print_plan(plan, sys.stderr if options.issue_key else sys.stdout)
     if options.issue_key:
@@ -142,18 +143,25 @@ async def _apply_document(document: Any, options: argparse.Namespace, services: 
         print(issued.api_key)
 
 
-async def _check_approvers_have_right(loaded: "LoadedDocument", services: Any) -> None:
-    """Check that every new approval in a workspace document was given by a person with the right to approve.
+async def _check_new_items(loaded: "LoadedDocument", services: Any) -> None:
+    """Check the ids of new members, and that each new approval was given by a person with the right to approve.
 
     Raises:
-        DocumentError: a new approval was not given by such a person; the error lists each such approval.
+        DocumentError: a new member has a reserved id, or a new approval was not given by such a person; the error lists
+            each such id and approval.
     """
     from shared.catalog.checks import check_approvers  # noqa: PLC0415  avoids slow imports for --help
-    from shared.catalog.document_plans import find_queries_with_stored_approval  # noqa: PLC0415  as above
+    from shared.catalog.document_plans import (  # noqa: PLC0415  as above
+        find_queries_with_stored_approval,
+        find_reserved_ids_of_new_members,
+    )
     from shared.catalog.sections import Sections  # noqa: PLC0415  as above
 
-    stored = find_queries_with_stored_approval(loaded.document, await services.provenance.catalog_service.load())
-    if found := list(check_approvers(Sections.from_document(loaded.document), stored)):
+    catalog = await services.provenance.catalog_service.load()
+    approved = find_queries_with_stored_approval(loaded.document, catalog)
+    found = find_reserved_ids_of_new_members(loaded.document, catalog)
+    found += check_approvers(Sections.from_document(loaded.document), approved)
+    if found:
         raise loaded.build_located_error(found)
 
 

@@ -15,6 +15,7 @@ from shared.auth.audit import AccessAudit
 from shared.errors import Kind, WorkspaceError
 from shared.observability import logs
 from shared.observability.metrics import count
+from shared.provenance.ports import ServiceUser
 from shared.runtime import SYSTEM_RUNTIME, Runtime
 
 
@@ -91,9 +92,6 @@ def to_error_description(detail: str) -> str:
 
 
 UNKNOWN_CLIENT: Final = "unknown"
-SERVICE: Final = "oauth"
-"""Actor in the audit events, because no team member is identified."""
-
 _MAX_CLIENTS: Final = 1_000
 _LOG = logs.get_logger("oauth")
 
@@ -175,7 +173,7 @@ class RefusalRecorder:
     async def _record_refusals_of_hour(self, client_id: str, hour: str, counts: Counter[str]) -> Counter[str]:
         """Append the event of an hour unless it is stored; return the counts of this instance that it contains."""
         record = await self._audit.record_event(
-            SERVICE,
+            ServiceUser.OAUTH,
             "OAuthClient.Refused",
             "OAuthClient",
             client_id,

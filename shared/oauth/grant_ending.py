@@ -17,8 +17,8 @@ from typing import Any, Final
 from shared.auth.audit import AccessAudit
 from shared.auth.ports import Credentials, CredentialStore, Directory, Team
 from shared.oauth.clients import URL_PREFIX
-from shared.oauth.errors import SERVICE
 from shared.oauth.grants import EndReason, Grant, GrantEnd, GrantStore, StoredGrant
+from shared.provenance.ports import ServiceUser
 from shared.runtime import SYSTEM_RUNTIME, Runtime
 from shared.versioned_cache import VersionedCache
 
@@ -63,7 +63,7 @@ class GrantEnder:
         self,
         grant_id: str,
         reason: EndReason,
-        actor: str = SERVICE,
+        actor: str = ServiceUser.OAUTH,
         used_credential: Mapping[str, Any] | None = None,
     ) -> None:
         """End a grant and revoke its access tokens; a repeated call completes an interrupted call.

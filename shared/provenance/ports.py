@@ -19,6 +19,19 @@ class Target(StrEnum):
     DOMAIN_AMENDMENTS = "DomainAmendments"
 
 
+class ServiceUser(StrEnum):
+    """Users (``UserID``) of audit events about actions of the service itself; new members cannot have these ids."""
+
+    APPLY = "apply"
+    """The command that applies a workspace document, if it is called without a member."""
+    LOCAL_HOST = "local-host"
+    """The first start of the local host."""
+    OAUTH = "oauth"
+    """The authorization server, if it ends a consent itself or refuses requests of a client."""
+    SYSTEM = "system"
+    """The worker that disables failing webhooks."""
+
+
 class AuditLog(Protocol):
     """Port through which other domains append audit events."""
 

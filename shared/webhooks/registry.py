@@ -9,8 +9,6 @@ from shared.webhooks.models import EndpointList, PendingAudit, WebhookEndpoint
 from shared.webhooks.ports import WebhookStore
 
 STATE_DOCUMENT: Final = "endpoints"
-SERVICE_USER: Final = "system"
-"""UserID of audit events about changes that the service makes itself."""
 
 
 class EndpointRegistry:

@@ -11,12 +11,13 @@ from shared.background.ports import CLOCK_TOLERANCE
 from shared.errors import WorkspaceError
 from shared.observability.logs import fields, get_logger
 from shared.observability.metrics import count
+from shared.provenance.ports import ServiceUser
 from shared.runtime import SYSTEM_RUNTIME, Runtime
 from shared.webhooks.audit import add_audit_event
 from shared.webhooks.deliveries import DISABLED_AFTER, compute_retry_time, is_manual_retry
 from shared.webhooks.models import Attempt, Delivery, DeliveryStatus, EndpointList, WebhookEndpoint
 from shared.webhooks.ports import WebhookStore
-from shared.webhooks.registry import SERVICE_USER, EndpointRegistry, add_or_replace_endpoint
+from shared.webhooks.registry import EndpointRegistry, add_or_replace_endpoint
 from shared.webhooks.sender import DeliverySender
 
 LEASE: Final = timedelta(seconds=30)
@@ -229,7 +230,9 @@ class DeliveryWorker:
             if reason is not None:
                 after = before.model_copy(update={"enabled": False, "disabled_reason": reason})
                 changed = add_or_replace_endpoint(endpoint_list, after)
-                return add_audit_event(changed, "Disabled", before, after, user_id=SERVICE_USER, append_id=append_id)
+                return add_audit_event(
+                    changed, "Disabled", before, after, user_id=ServiceUser.SYSTEM, append_id=append_id
+                )
             is_delivered = delivery.status is DeliveryStatus.DELIVERED
             since = None if is_delivered else before.failing_since or delivery.attempts[-1].at
             if since == before.failing_since:

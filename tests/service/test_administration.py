@@ -261,6 +261,22 @@ def test_member_ids_that_consist_of_dots_are_rejected(admin: httpx.Client, encod
     assert check_failing_fields(admin.put(f"/oi-api/team/{encoded}", json=BODIES["team"])) == ["id"]
 
 
+def test_only_new_members_cannot_have_reserved_ids(changeable_service: Service, admin: httpx.Client) -> None:
+    """A new member cannot have a reserved id; a stored member keeps such an id and can change."""
+    assert check_failing_fields(put_definition(admin, "team", "System")) == ["id"]
+    assert put_definition(admin, "team", "early@t").status_code == 201
+    with closing(sqlite3.connect(changeable_service.data_dir / "workspace.sqlite")) as file, file:
+        file.execute(
+            "UPDATE catalog_items SET key = 'system', definition = json_set(definition, '$.id', 'system') "
+            "WHERE key = 'early@t'"
+        )
+        file.execute("UPDATE catalog_version SET version = version + 1")
+    path = build_path("team", "system")
+    wait_until(lambda: admin.get(path).status_code, lambda status: status == 200)
+    assert put_definition(admin, "team", "system", name="Other").status_code == 200
+    assert admin.delete(path).status_code == 204
+
+
 @pytest.mark.parametrize(
     ("kind", "key", "changes", "fields"),
     [

@@ -171,6 +171,7 @@ ADMIN = "approvedBy: admin@plant-a.example"
         (ADMIN, "approvedBy: viewer@plant-a.example", "must be a member with the right Workspace.WarmQuery.Approve"),
         (ADMIN, "approvedBy: historian", "is a service; only a person can approve"),
         ("id: viewer@", "id: ADMIN@", "5:10: team[1].id: is already the id of team[0]"),
+        ("id: historian", "id: OAuth", "6:10: team[2].id: must not be oauth, in any letter case, because the service"),
         (
             "role: Viewer}",
             "role: Viewer, oid: o1}\n  - {id: z, name: Z, role: Viewer, oid: O1}",

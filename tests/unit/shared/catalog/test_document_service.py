@@ -7,9 +7,10 @@ import pytest
 
 from shared.auth.rights import AccessRight
 from shared.catalog.change_rules import Caller
-from shared.catalog.document import DocumentFormat, load_document
+from shared.catalog.document import DocumentFormat, load_document, load_located_document
 from shared.catalog.document_plans import DocumentPlan
 from shared.catalog.document_service import DocumentService
+from shared.catalog.problems import DocumentError
 from shared.conditional_requests import Condition, EntityTags
 from shared.errors import WorkspaceError
 from tests.unit.shared.catalog.documents import PLANT
@@ -52,3 +53,22 @@ async def test_containers_that_exist_are_found_once_per_database(tmp_path: Path)
         containers.clear()
         removed = list_changes(await service.plan(loaded, CALLER))
         assert removed == [("container", "orders/recipes"), ("container", "orders/workorders"), ("dataStore", "mes")]
+
+
+async def test_only_new_members_cannot_have_reserved_ids(tmp_path: Path) -> None:
+    """A document over HTTPS cannot add a member with a reserved id; a stored member keeps such an id."""
+    text = PLANT.replace("id: historian", "id: apply")
+
+    async def list_containers(_store: str, _database: str) -> Collection[str]:
+        return ()
+
+    async with open_catalog_stores(tmp_path) as opened:
+        await opened.service.apply(load_document(PLANT, "w.yaml"), "apply")
+        service = DocumentService(opened.service, list_containers)
+        with pytest.raises(DocumentError) as caught:
+            await service.load(text.encode(), DocumentFormat.YAML)
+        assert [(problem.line, problem.field) for problem in caught.value.problems] == [(6, "team[2].id")]
+        # An earlier version stored the member without this check.
+        await opened.service.apply(load_located_document(text, "w.yaml", checks_new_items=False).document, "apply")
+        loaded = await service.load(text.encode(), DocumentFormat.YAML)
+        assert list_changes(await service.plan(loaded, CALLER)) == []

@@ -38,7 +38,7 @@ def build_catalog(declared: WorkspaceDocument, edited: WorkspaceDocument | None 
 
 def plan_text(text: str, text_format: DocumentFormat, stored: StoredCatalog) -> list[tuple[str, str]]:
     """Return kind and key of each change that a document would make."""
-    loaded = load_located_document(text, "body", text_format, checks_approvers=False)
+    loaded = load_located_document(text, "body", text_format, checks_new_items=False)
     return [(change.kind, change.key) for change in plan_document(loaded.document, stored, CALLER).plan.changes]
 
 

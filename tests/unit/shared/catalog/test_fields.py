@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import pytest
 from pydantic import ValidationError
 
-from shared.catalog.fields import DECLARED, Instant, Lookup, MemberId, Model, Name
+from shared.catalog.fields import DECLARED, Instant, Lookup, MemberId, Model, Name, find_reserved_id_error
 
 
 class Example(Model):
@@ -31,6 +31,20 @@ def test_names_are_checked_only_in_declared_documents(values: dict[str, str]) ->
     assert getattr(Example.model_validate(values), name) == value
     with pytest.raises(ValidationError):
         Example.model_validate(values, context=DECLARED)
+
+
+@pytest.mark.parametrize("member_id", ["apply", "local-host", "oauth", "system", "System", "\uff53ystem"])
+def test_users_of_the_services_own_audit_events_are_reserved(member_id: str) -> None:
+    """An id under which the service records its own audit events is reserved, in any letter case and width."""
+    rule = find_reserved_id_error(member_id)
+    assert rule is not None
+    assert "the service records its own audit events as this user" in rule
+
+
+@pytest.mark.parametrize("member_id", ["historian", "system@plant-a.example", "apply2"])
+def test_other_ids_are_not_reserved(member_id: str) -> None:
+    """An id that only contains a reserved id is not reserved."""
+    assert find_reserved_id_error(member_id) is None
 
 
 def test_a_document_time_keeps_its_microseconds() -> None:

@@ -1,5 +1,6 @@
 """Tests of the workspace command: output, streams and exit codes."""
 
+import asyncio
 import subprocess
 import sys
 from dataclasses import dataclass, field
@@ -11,6 +12,7 @@ import pytest
 from shared.backends.embedded.catalog import SCHEMA, SqliteCatalogStore
 from shared.backends.embedded.provenance import SqliteAuditLog
 from shared.backends.embedded.sqlite import SqliteDatabase
+from shared.catalog.document import load_located_document
 from shared.catalog.service import CatalogService
 from shared.commands.workspace import DONE, FAILED, REFUSED, main
 from shared.errors import Kind, WorkspaceError, build_invalid_field_error
@@ -99,6 +101,13 @@ class CommandEnvironment:
         file = self.folder / "w.yaml"
         file.write_text(text, encoding="utf-8")
         return main([arguments[0], str(file), *arguments[1:]], lambda: Services(self.folder, self.keys, self.engine))
+
+    async def store_unchecked_document(self, text: str) -> None:
+        """Store a document without the checks of new items, as an earlier version possibly did."""
+        document = load_located_document(text, "w.yaml", checks_new_items=False).document
+        services = Services(self.folder, self.keys, self.engine)
+        await services.provenance.catalog_service.apply(document, ADMIN)
+        await services.close()
 
 
 @pytest.fixture
@@ -307,3 +316,17 @@ def test_only_new_approvals_need_an_approver(
     changed = demoted.replace("kql: Telemetry | count", "kql: Telemetry | take 2")
     assert command_environment.run("diff", text=changed) == REFUSED
     assert "approval.approvedBy: must be a member with the right" in capsys.readouterr().err
+
+
+def test_only_new_members_cannot_have_reserved_ids(
+    command_environment: CommandEnvironment, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`diff` and `apply` reject a new member with a reserved id; a stored member keeps such an id and can change."""
+    reserved = PLANT.replace("id: historian", "id: system")
+    for verb in ("diff", "apply"):
+        assert command_environment.run(verb, text=reserved) == REFUSED
+        assert "w.yaml:6:10: team[2].id: must not be system, in any letter case" in capsys.readouterr().err
+    asyncio.run(command_environment.store_unchecked_document(reserved))
+    renamed = reserved.replace("name: Historian", "name: Other")
+    assert command_environment.run("apply", text=renamed) == DONE
+    assert capsys.readouterr().out.startswith("~ member system\n")

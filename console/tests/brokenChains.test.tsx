@@ -1,5 +1,5 @@
 // The banner of broken chains, and the verdict on all chains in the inbox.
-import { type ComponentChild, render } from "preact";
+import type { ComponentChild } from "preact";
 import { act } from "preact/test-utils";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { ApiError } from "../src/api/problem.ts";
@@ -7,6 +7,7 @@ import Inbox from "../src/pages/inbox/Inbox.tsx";
 import { BrokenChain } from "../src/pages/scopes/BrokenChains.tsx";
 import { parseHash } from "../src/router/route.ts";
 import { session } from "../src/session/index.ts";
+import { mountRoot, root, show } from "./mounted.ts";
 
 const CHAIN = { target: "DomainEvents", scopeKey: "line-1" } as const;
 const VALID = { ...CHAIN, records: 1, lastVerdict: "valid", lastVerifiedAt: "2026-01-05T08:00:00Z" };
@@ -15,7 +16,6 @@ const INTACT = "All verified chains are intact";
 const FOUND = "found broken by the verification";
 const MINUTE_MS = 60_000;
 
-let root: HTMLElement;
 let broken: object[] | ApiError;
 
 beforeEach(() => {
@@ -31,17 +31,16 @@ beforeEach(() => {
     }
     return { scopes, cursor: null } as never;
   });
-  root = document.body.appendChild(document.createElement("div"));
 });
 
 afterEach(() => {
-  act(() => render(null, root));
-  root.remove();
   vi.useRealTimers();
 });
 
-async function show(child: ComponentChild): Promise<void> {
-  await act(() => render(child, root));
+mountRoot();
+
+async function showLoaded(child: ComponentChild): Promise<void> {
+  await show(child);
   await wait(0);
 }
 
@@ -53,7 +52,7 @@ async function wait(milliseconds: number): Promise<void> {
 
 test("a chain that is found broken later replaces the good verdict of an open inbox", async () => {
   broken = [];
-  await show(<Inbox route={parseHash("#/inbox")} />);
+  await showLoaded(<Inbox route={parseHash("#/inbox")} />);
   expect(root.textContent).toContain(INTACT);
   expect(root.textContent).not.toContain(FOUND);
   broken = [BROKEN];
@@ -65,7 +64,7 @@ test("a chain that is found broken later replaces the good verdict of an open in
 
 test("an inbox that cannot read the verdicts any more does not call the chains intact", async () => {
   broken = [];
-  await show(<Inbox route={parseHash("#/inbox")} />);
+  await showLoaded(<Inbox route={parseHash("#/inbox")} />);
   expect(root.textContent).toContain(INTACT);
   broken = new ApiError({ status: 503, code: "PROVENANCE_UNAVAILABLE", detail: "The audit log does not respond." });
   await wait(MINUTE_MS);
@@ -76,18 +75,18 @@ test("an inbox that cannot read the verdicts any more does not call the chains i
 
 test("a workspace without an audit log has no error about its chains", async () => {
   broken = new ApiError({ status: 403, code: "PROVENANCE_NOT_PROVISIONED", detail: "No audit log." });
-  await show(<BrokenChain chain={CHAIN} newest={undefined} />);
+  await showLoaded(<BrokenChain chain={CHAIN} newest={undefined} />);
   expect(root.textContent).toBe("");
 });
 
 test("a verification on the page of a chain shows and removes the banner at once", async () => {
   const at = "2026-01-06T08:00:00Z";
   broken = [BROKEN];
-  await show(<BrokenChain chain={CHAIN} newest={undefined} />);
+  await showLoaded(<BrokenChain chain={CHAIN} newest={undefined} />);
   expect(root.textContent).toContain(FOUND);
   broken = [];
-  await show(<BrokenChain chain={CHAIN} newest={{ broken: false, at }} />);
+  await showLoaded(<BrokenChain chain={CHAIN} newest={{ broken: false, at }} />);
   expect(root.textContent).toBe("");
-  await show(<BrokenChain chain={CHAIN} newest={{ broken: true, at }} />);
+  await showLoaded(<BrokenChain chain={CHAIN} newest={{ broken: true, at }} />);
   expect(root.textContent).toContain(FOUND);
 });

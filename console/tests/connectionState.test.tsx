@@ -4,8 +4,13 @@ import type { ConnectionItem } from "../src/api/connections.ts";
 import { createUnreachableError } from "../src/api/problem.ts";
 import { ConnectionState } from "../src/pages/connections/ConnectionState.tsx";
 import { session } from "../src/session/index.ts";
+import { mountRoot, root } from "./mounted.ts";
 
-afterEach(() => vi.useRealTimers());
+afterEach(() => {
+  vi.useRealTimers();
+});
+
+mountRoot();
 
 const ITEM = {
   etag: "1",
@@ -19,7 +24,6 @@ const ITEM = {
 test("the state of a connection is shown with the error while the service does not respond", async () => {
   vi.useFakeTimers();
   const get = vi.spyOn(session.api, "get").mockResolvedValue(ITEM);
-  const root = document.body.appendChild(document.createElement("div"));
   render(<ConnectionState item={ITEM} />, root);
   await vi.advanceTimersByTimeAsync(100);
   expect(root.textContent).not.toContain("does not respond");
@@ -30,6 +34,4 @@ test("the state of a connection is shown with the error while the service does n
   get.mockResolvedValue(ITEM);
   await vi.advanceTimersByTimeAsync(5000);
   expect(root.textContent).not.toContain("does not respond");
-  render(null, root);
-  root.remove();
 });

@@ -1,12 +1,11 @@
-import { type ComponentChild, render } from "preact";
-import { act } from "preact/test-utils";
-import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { afterEach, expect, test, vi } from "vitest";
 import { ApiError, createUnreachableError } from "../src/api/problem.ts";
 import type { Table } from "../src/api/tables.ts";
 import { NewContainer } from "../src/pages/data/ContainerDialogs.tsx";
 import { DocumentDialog } from "../src/pages/data/DocumentDialog.tsx";
 import { NewDocument } from "../src/pages/data/NewDocument.tsx";
 import { session } from "../src/session/index.ts";
+import { mountRoot, press, root, show, typeText } from "./mounted.ts";
 
 const TABLE: Table = {
   ...{ store: "orders", database: "mes", name: "workorders", partitionKeyPath: "/line" },
@@ -15,30 +14,12 @@ const TABLE: Table = {
 const exists = () => new ApiError({ status: 409, code: "DOCUMENT_EXISTS", detail: "The document exists" });
 const done = vi.fn();
 const dialog = { onClose: () => undefined, onDone: done };
-let root: HTMLElement;
-
-beforeEach(() => {
-  HTMLDialogElement.prototype.showModal ??= () => undefined;
-  root = document.body.appendChild(document.createElement("div"));
-});
 
 afterEach(() => {
-  act(() => render(null, root));
-  root.remove();
   done.mockReset();
 });
 
-const show = (shown: ComponentChild) => act(() => render(shown, root));
-
-const type = (text: string) =>
-  act(() => {
-    const input = root.querySelector<HTMLInputElement | HTMLTextAreaElement>("input, textarea");
-    if (input) input.value = text;
-    input?.dispatchEvent(new Event("input", { bubbles: true }));
-  });
-
-const press = (text: string) =>
-  act(() => [...root.querySelectorAll("button")].find((button) => button.textContent?.includes(text))?.click());
+mountRoot();
 
 /** Presses a button whose request fails. */
 async function fail(text: string, message: string) {
@@ -51,7 +32,7 @@ test("a document without an id is created once if the reply to its creation is l
   const post = vi.spyOn(session.api, "post").mockRejectedValue(exists());
   post.mockRejectedValueOnce(createUnreachableError());
   await show(<NewDocument table={TABLE} {...dialog} />);
-  await type('{"line": "l1"}');
+  await typeText('{"line": "l1"}');
   await fail("Create", "does not respond");
   await press("Create");
   await vi.waitFor(() => expect(done).toHaveBeenCalledOnce());
@@ -64,9 +45,9 @@ test("a text that was edited after a lost reply does not count as created", asyn
   const post = vi.spyOn(session.api, "post").mockRejectedValue(exists());
   post.mockRejectedValueOnce(createUnreachableError());
   await show(<NewDocument table={TABLE} {...dialog} />);
-  await type('{"line": "l1"}');
+  await typeText('{"line": "l1"}');
   await fail("Create", "does not respond");
-  await type('{"line": "l1", "state": "open"}');
+  await typeText('{"line": "l1", "state": "open"}');
   await fail("Create", "possibly from your earlier attempt");
   expect(done).not.toHaveBeenCalled();
 });
@@ -74,7 +55,7 @@ test("a text that was edited after a lost reply does not count as created", asyn
 test("a document with an id of another document does not count as created", async () => {
   vi.spyOn(session.api, "post").mockRejectedValue(exists()).mockRejectedValueOnce(createUnreachableError());
   await show(<NewDocument table={TABLE} {...dialog} />);
-  await type('{"id": "wo-1", "line": "l1"}');
+  await typeText('{"id": "wo-1", "line": "l1"}');
   await fail("Create", "does not respond");
   await fail("Create", "The document exists");
   expect(done).not.toHaveBeenCalled();
@@ -87,7 +68,7 @@ test("a repeated save of a document counts as saved if the document is stored as
   const shown = { table: TABLE, listed: { ...stored, state: "open" }, onOutdated: () => undefined, ...dialog };
   await show(<DocumentDialog {...shown} />);
   await vi.waitFor(() => expect(root.querySelector("textarea")).not.toBeNull());
-  await type(JSON.stringify(stored));
+  await typeText(JSON.stringify(stored));
   request.mockRejectedValueOnce(createUnreachableError());
   await fail("Save", "does not respond");
   request.mockRejectedValueOnce(new ApiError({ status: 412, code: "PRECONDITION_FAILED", detail: "" }));
@@ -99,12 +80,12 @@ test("a repeated save of a document counts as saved if the document is stored as
 test("a repeated creation of a container has the same idempotency key, an edited one has another", async () => {
   const post = vi.spyOn(session.api, "post").mockRejectedValue(createUnreachableError());
   await show(<NewContainer database="mes" {...dialog} />);
-  await type("orders");
+  await typeText("orders");
   await fail("Create", "does not respond");
   await press("Create");
   await vi.waitFor(() => expect(post).toHaveBeenCalledTimes(2));
   await vi.waitFor(() => expect(root.querySelector("[aria-busy=true]")).toBeNull());
-  await type("orders2");
+  await typeText("orders2");
   await press("Create");
   await vi.waitFor(() => expect(post).toHaveBeenCalledTimes(3));
   const [first, second, third] = post.mock.calls.map(([, , options]) => options?.headers?.["Idempotency-Key"]);

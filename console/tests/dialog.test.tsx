@@ -1,39 +1,32 @@
-import { render } from "preact";
-import { act } from "preact/test-utils";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { Dialog } from "../src/components/Dialog.tsx";
 import { Field } from "../src/components/Field.tsx";
 import { confirmNavigation } from "../src/router/unsaved.ts";
+import { findButton, mountRoot, root, show } from "./mounted.ts";
 
 const asked = vi.fn<() => boolean>();
 const closed = vi.fn();
-let root: HTMLElement;
 
-beforeEach(() => {
+mountRoot();
+
+beforeEach(async () => {
   window.confirm = asked;
-  HTMLDialogElement.prototype.showModal ??= () => undefined;
-  root = document.body.appendChild(document.createElement("div"));
-  act(() =>
-    render(
-      <Dialog
-        title="Form"
-        onClose={closed}
-        actions={(close) => (
-          <button type="button" onClick={close}>
-            Leave
-          </button>
-        )}
-      >
-        <Field label="Name" value="stored" onInput={() => undefined} />
-      </Dialog>,
-      root,
-    ),
+  await show(
+    <Dialog
+      title="Form"
+      onClose={closed}
+      actions={(close) => (
+        <button type="button" onClick={close}>
+          Leave
+        </button>
+      )}
+    >
+      <Field label="Name" value="stored" onInput={() => undefined} />
+    </Dialog>,
   );
 });
 
 afterEach(() => {
-  act(() => render(null, root));
-  root.remove();
   asked.mockReset();
   closed.mockReset();
 });
@@ -60,7 +53,7 @@ test("typed text is discarded only after a question, also by a button of the dia
   type("typed");
   asked.mockReturnValue(false);
   pressEscape();
-  [...root.querySelectorAll("button")].find((button) => button.textContent === "Leave")?.click();
+  findButton("Leave")?.click();
   expect(confirmNavigation("#/audit")).toBe(false);
   expect([asked.mock.calls.length, closed.mock.calls.length]).toEqual([3, 0]);
   asked.mockReturnValue(true);

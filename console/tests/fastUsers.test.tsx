@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import { type ComponentChild, render } from "preact";
 import { useState } from "preact/hooks";
 import { act } from "preact/test-utils";
-import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { expect, test, vi } from "vitest";
 import { type ItemForm, useItemForm } from "../src/administration/useItemForm.ts";
 import type { StoredItem } from "../src/api/items.ts";
 import { DataTable } from "../src/components/DataTable.tsx";
@@ -21,17 +21,9 @@ import { recordNavigation } from "../src/shell/focus.ts";
 import { Page } from "../src/shell/Page.tsx";
 import { toggleZone, useZone } from "../src/shell/timeZone.ts";
 import { useMenuClosing } from "../src/shell/useMenuClosing.ts";
+import { mountRoot, root } from "./mounted.ts";
 
-let root: HTMLElement;
-
-beforeEach(() => {
-  root = document.body.appendChild(document.createElement("div"));
-});
-
-afterEach(() => {
-  act(() => render(null, root));
-  root.remove();
-});
+mountRoot();
 
 /** Renders without act(), which would also run the effects that come after painting. */
 function show(child: ComponentChild): void {

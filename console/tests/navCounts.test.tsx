@@ -7,19 +7,17 @@ import { ConnectionBadge } from "../src/pages/connections/ConnectionBadge.tsx";
 import { InboxBadge } from "../src/pages/inbox/InboxBadge.tsx";
 import { session } from "../src/session/index.ts";
 import { signIn } from "./amendments/pages.ts";
-
-let root: HTMLElement;
+import { mountRoot, root } from "./mounted.ts";
 
 beforeEach(() => {
   vi.useFakeTimers();
-  root = document.body.appendChild(document.createElement("div"));
 });
 
 afterEach(() => {
-  render(null, root);
-  root.remove();
   vi.useRealTimers();
 });
+
+mountRoot();
 
 const FAILING = { enabled: true, status: "ERROR", statusReason: "refused" };
 const SESSION_ENDED = new ApiError({ status: 401, code: "SESSION_ENDED", detail: "" });

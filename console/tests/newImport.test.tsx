@@ -1,9 +1,11 @@
-import { render } from "preact";
 import { act } from "preact/test-utils";
 import { expect, test, vi } from "vitest";
 import { NewImport } from "../src/pages/imports/NewImport.tsx";
 import * as upload from "../src/pages/imports/upload.ts";
 import { session } from "../src/session/index.ts";
+import { findButton, mountRoot, press, root, show } from "./mounted.ts";
+
+mountRoot();
 
 test("an import starts only with the mapping that was previewed", async () => {
   const preview = { columns: ["time", "at", "pressure"], messages: [], rows: 0, problems: [] };
@@ -12,26 +14,22 @@ test("an import starts only with the mapping that was previewed", async () => {
   vi.spyOn(session.api, "post").mockImplementation((path: string) =>
     Promise.resolve((path.endsWith("/preview") ? preview : { importId: "i", uploadUrl: "" }) as never),
   );
-  const root = document.body.appendChild(document.createElement("div"));
-  const find = (text: string) => [...root.querySelectorAll("button")].find((each) => each.textContent?.includes(text));
-  await act(() => render(<NewImport connection="c" onChanged={() => undefined} />, root));
+  await show(<NewImport connection="c" onChanged={() => undefined} />);
   const input = root.querySelector<HTMLInputElement>("input[type=file]");
   const file = new File(["time,at,pressure\n2026-01-05T08:00:00Z,2026-01-05T09:00:00Z,4\n"], "rows.csv");
   Object.defineProperty(input, "files", { value: [file] });
   await act(() => {
     input?.dispatchEvent(new Event("change", { bubbles: true }));
   });
-  await vi.waitFor(() => expect(find("Upload and preview")?.disabled).toBe(false));
-  await act(() => find("Upload and preview")?.click());
-  await vi.waitFor(() => expect(find("Start import")?.disabled).toBe(false));
+  await vi.waitFor(() => expect(findButton("Upload and preview")?.disabled).toBe(false));
+  await press("Upload and preview");
+  await vi.waitFor(() => expect(findButton("Start import")?.disabled).toBe(false));
   await act(() => {
     const column = [...root.querySelectorAll("select")].find((each) => each.value === "time");
     if (column) column.value = "at";
     column?.dispatchEvent(new Event("change", { bubbles: true }));
   });
-  expect(find("Start import")).toBeUndefined();
-  await act(() => find("Preview again")?.click());
-  await vi.waitFor(() => expect(find("Start import")?.disabled).toBe(false));
-  await act(() => render(null, root));
-  root.remove();
+  expect(findButton("Start import")).toBeUndefined();
+  await press("Preview again");
+  await vi.waitFor(() => expect(findButton("Start import")?.disabled).toBe(false));
 });

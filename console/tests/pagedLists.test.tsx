@@ -1,7 +1,6 @@
 // Lists in pages: the text of the pager, and the rows, belong together while another page loads or after an error.
-import { type ComponentChild, render } from "preact";
-import { act } from "preact/test-utils";
-import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import type { ComponentChild } from "preact";
+import { beforeEach, expect, test, vi } from "vitest";
 import { ApiError } from "../src/api/problem.ts";
 import type { Table } from "../src/api/tables.ts";
 import type { Webhook } from "../src/api/webhooks.ts";
@@ -13,6 +12,7 @@ import { Deliveries } from "../src/pages/webhooks/Deliveries.tsx";
 import { parseHash } from "../src/router/route.ts";
 import { session } from "../src/session/index.ts";
 import { signIn } from "./amendments/pages.ts";
+import { mountRoot, press, root, show, typeText } from "./mounted.ts";
 
 const TABLE: Table = { store: "s", database: "d", name: "t", partitionKeyPath: "/line", verbs: new Set(["list"]) };
 const WEBHOOK = { id: "w", enabled: true } as Webhook;
@@ -29,28 +29,16 @@ const FIRST = {
   continuationToken: "second",
 };
 
-let root: HTMLElement;
+beforeEach(() => signIn());
 
-beforeEach(() => {
-  signIn();
-  root = document.body.appendChild(document.createElement("div"));
-});
-
-afterEach(() => {
-  act(() => render(null, root));
-  root.remove();
-});
+mountRoot();
 
 /** Shows the first page of a list; all further requests fail. */
-async function show(list: ComponentChild): Promise<void> {
+async function showFirstPage(list: ComponentChild): Promise<void> {
   vi.spyOn(session.api, "get").mockResolvedValue(FIRST);
-  await act(() => render(list, root));
+  await show(list);
   await vi.waitFor(() => expect(root.querySelector("nav[aria-label=Pages]")).not.toBeNull());
   vi.spyOn(session.api, "get").mockRejectedValue(FAILURE);
-}
-
-function press(text: string): Promise<void> {
-  return act(() => [...root.querySelectorAll("button")].find((each) => each.textContent === text)?.click());
 }
 
 test.each([
@@ -60,20 +48,16 @@ test.each([
   ["pending amendments", <Decisions key="list" />, "Amendments, page 1"],
   ["documents", <Documents key="list" table={TABLE} />, "Page 1, 1 document"],
 ])("the pager of %s names the rows that are shown, also if the next page fails", async (_, list, text) => {
-  await show(list);
+  await showFirstPage(list);
   await press("Next");
   await vi.waitFor(() => expect(root.textContent).toContain("Too many requests"));
   expect(root.querySelector("nav[aria-label=Pages]")?.textContent).toContain(text);
 });
 
 test("documents of an earlier partition key do not remain under another one", async () => {
-  await show(<Documents table={TABLE} />);
+  await showFirstPage(<Documents table={TABLE} />);
   expect(root.textContent).toContain("old");
-  await act(() => {
-    const key = root.querySelector("input");
-    if (key) key.value = "b";
-    key?.dispatchEvent(new Event("input", { bubbles: true }));
-  });
+  await typeText("b");
   await press("Show");
   await vi.waitFor(() => expect(root.textContent).toContain("Too many requests"));
   expect(root.textContent).not.toContain("old");

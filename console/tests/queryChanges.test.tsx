@@ -1,9 +1,8 @@
-import { render } from "preact";
-import { act } from "preact/test-utils";
-import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { expect, test, vi } from "vitest";
 import type { WarmQuery } from "../src/api/queries.ts";
 import { Changes } from "../src/pages/queries/detail/Changes.tsx";
 import { session } from "../src/session/index.ts";
+import { mountRoot, root, show } from "./mounted.ts";
 
 const STATE = {
   ...{ lookup: "q", apiPath: null, name: "Q", description: null, surface: "cooling", kql: "T | take n" },
@@ -15,27 +14,18 @@ const DRAFT = {
   ...{ etag: '"q"', schema: null, createdAt: "", updatedAt: "", editedBy: "ben@t", approval: null },
 } as WarmQuery;
 
-let root: HTMLElement;
+mountRoot();
 
-beforeEach(() => {
-  root = document.body.appendChild(document.createElement("div"));
-});
-
-afterEach(() => {
-  act(() => render(null, root));
-  root.remove();
-});
-
-async function show(...states: object[]): Promise<string> {
+async function showChanges(...states: object[]): Promise<string> {
   const events = states.map((AfterState, index) => ({ RecordID: String(9 - index), EntityID: "q", AfterState }));
   vi.spyOn(session.api, "fetch").mockResolvedValue(new Response(JSON.stringify(events)));
-  await act(() => render(<Changes query={DRAFT} />, root));
+  await show(<Changes query={DRAFT} />);
   await vi.waitFor(() => expect(root.textContent).toContain("ann@t approved it"));
   return root.textContent ?? "";
 }
 
 test("the draft that is decided is compared, also before its change is in the audit log", async () => {
-  const text = await show(APPROVED);
+  const text = await showChanges(APPROVED);
   expect(text).toContain("not in the audit log yet");
   expect(text).toContain("cacheSeconds");
   expect(text).toContain("long, default 6");
@@ -43,7 +33,7 @@ test("the draft that is decided is compared, also before its change is in the au
 
 test("a draft whose change is in the audit log gets no warning", async () => {
   const parameters = [{ default: 6, name: "n", type: "long" }];
-  const text = await show({ ...STATE, cacheSeconds: 77, parameters, approval: null }, APPROVED);
+  const text = await showChanges({ ...STATE, cacheSeconds: 77, parameters, approval: null }, APPROVED);
   expect(text).not.toContain("not in the audit log yet");
   expect(text).toContain("long, default 6");
   expect(text).not.toContain("lookup");
@@ -52,6 +42,6 @@ test("a draft whose change is in the audit log gets no warning", async () => {
 test("a recorded change that is older than a field of the query is not reported as missing", async () => {
   const parameters = [{ default: 6, name: "n", type: "long" }];
   const { cacheSeconds: _, ...early } = STATE;
-  const text = await show({ ...early, parameters, approval: null }, APPROVED);
+  const text = await showChanges({ ...early, parameters, approval: null }, APPROVED);
   expect(text).not.toContain("not in the audit log yet");
 });

@@ -1,5 +1,3 @@
-import { type ComponentChild, render } from "preact";
-import { act } from "preact/test-utils";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { ApiError, createUnreachableError } from "../src/api/problem.ts";
 import type { WarmQuery } from "../src/api/queries.ts";
@@ -7,6 +5,7 @@ import { ApproveDialog } from "../src/pages/queries/detail/ApproveDialog.tsx";
 import { RejectDialog } from "../src/pages/queries/detail/RejectDialog.tsx";
 import { session } from "../src/session/index.ts";
 import { signIn } from "./amendments/pages.ts";
+import { mountRoot, press, root, show, typeText } from "./mounted.ts";
 
 const QUERY: WarmQuery = {
   ...{ etag: '"1"', lookup: "q", apiPath: null, name: "Q", description: null, surface: "cooling" },
@@ -17,31 +16,14 @@ const OUTDATED = { status: 412, code: "PRECONDITION_FAILED", detail: "" };
 
 const done = vi.fn();
 const dialog = { query: QUERY, pending: undefined, onClose: done, onChanged: () => undefined };
-let root: HTMLElement;
 
-beforeEach(() => {
-  signIn();
-  HTMLDialogElement.prototype.showModal ??= () => undefined;
-  root = document.body.appendChild(document.createElement("div"));
-});
+beforeEach(() => signIn());
 
 afterEach(() => {
-  act(() => render(null, root));
-  root.remove();
   done.mockReset();
 });
 
-const show = (shown: ComponentChild) => act(() => render(shown, root));
-
-const press = (text: string) =>
-  act(() => [...root.querySelectorAll("button")].find((button) => button.textContent?.includes(text))?.click());
-
-const type = (text: string) =>
-  act(() => {
-    const comment = root.querySelector("textarea");
-    if (comment) comment.value = text;
-    comment?.dispatchEvent(new Event("input", { bubbles: true }));
-  });
+mountRoot();
 
 const isBusy = () => root.querySelector("[aria-busy=true]") !== null;
 
@@ -78,9 +60,9 @@ test("an approval whose reply was lost is repeated with the same idempotency key
 
 test("an edited rejection has another idempotency key, and does not deny that the earlier one was stored", async () => {
   await show(<RejectDialog {...dialog} />);
-  await type("wrong");
+  await typeText("wrong");
   const first = await send("Reject", lose);
-  await type("wrong limit");
+  await typeText("wrong limit");
   const second = await send("Reject", fail(OUTDATED));
   expect(second?.["Idempotency-Key"]).not.toBe(first?.["Idempotency-Key"]);
   expect(root.textContent).toContain("possibly by your earlier attempt");
@@ -96,7 +78,7 @@ test("the dialogs of a signed decision show the parameters with their defaults",
   await show(<ApproveDialog {...dialog} query={query} />);
   expect(listRows()).toEqual(["limitreal1000000000", "devicestringrequired"]);
   await show(<RejectDialog {...dialog} query={query} />);
-  await type("wrong");
+  await typeText("wrong");
   vi.stubGlobal("fetch", async () => new Response("{}"));
   await send("Reject", fail({ status: 400, code: "SIGNATURE_REQUIRED", detail: "" }));
   expect(listRows()).toEqual(["limitreal1000000000", "devicestringrequired"]);
@@ -111,9 +93,9 @@ test("a query that was approved by a lost attempt, and then edited, is not repor
 
 test("without an attempt of unknown outcome, a changed query was changed by another person", async () => {
   await show(<RejectDialog {...dialog} />);
-  await type("wrong");
+  await typeText("wrong");
   await send("Reject", fail({ status: 400, code: "VALIDATION_FAILED", detail: "The comment is too long" }));
-  await type("short");
+  await typeText("short");
   await send("Reject", fail(OUTDATED));
   expect(root.textContent).toContain("Another person changed the query meanwhile. It was not rejected.");
 });

@@ -1,11 +1,11 @@
-import { render } from "preact";
 import { act } from "preact/test-utils";
-import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { expect, test, vi } from "vitest";
 import { ApiError } from "../src/api/problem.ts";
 import type { WarmQuery } from "../src/api/queries.ts";
 import { toDraft } from "../src/pages/queries/edit/draft.ts";
 import { QueryForm } from "../src/pages/queries/edit/QueryForm.tsx";
 import { session } from "../src/session/index.ts";
+import { mountRoot, root, show, submit, typeText } from "./mounted.ts";
 
 const QUERY: WarmQuery = {
   ...{ etag: '"1"', lookup: "q", apiPath: null, name: "Q", description: null, surface: "cooling" },
@@ -13,16 +13,7 @@ const QUERY: WarmQuery = {
   ...{ editedBy: "me", approval: null },
 };
 
-let root: HTMLElement;
-
-beforeEach(() => {
-  root = document.body.appendChild(document.createElement("div"));
-});
-
-afterEach(() => {
-  act(() => render(null, root));
-  root.remove();
-});
+mountRoot();
 
 test("an author who typed during a save, and stays on the page, can save again", async () => {
   const who = { principal: "me", name: "Me", workspace: "w", accessRights: [], via: "jwt", expiresAt: null };
@@ -32,20 +23,10 @@ test("an author who typed during a save, and stays on the page, can save again",
   window.confirm = () => false;
   let resolve: (query: WarmQuery) => void = () => undefined;
   const put = vi.spyOn(session.api, "put").mockImplementation(() => new Promise((done) => (resolve = done as never)));
-  await act(() => render(<QueryForm begin={toDraft(QUERY)} stands={QUERY} />, root));
-  const submit = () =>
-    act(() => {
-      root.querySelector("form")?.dispatchEvent(new Event("submit", { bubbles: true, cancelable: true }));
-    });
-  const type = (text: string) =>
-    act(() => {
-      const name = [...root.querySelectorAll("input")].find((input) => !input.disabled);
-      if (name) name.value = text;
-      name?.dispatchEvent(new Event("input", { bubbles: true }));
-    });
-  await type("First");
+  await show(<QueryForm begin={toDraft(QUERY)} stands={QUERY} />);
+  await typeText("First");
   await submit();
-  await type("Second");
+  await typeText("Second");
   await act(() => resolve({ ...QUERY, etag: '"2"' }));
   const save = root.querySelector<HTMLButtonElement>("button[type=submit]");
   await vi.waitFor(() => expect(save?.disabled).toBe(false));

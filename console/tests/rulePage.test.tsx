@@ -1,8 +1,7 @@
-import { render } from "preact";
-import { act } from "preact/test-utils";
 import { expect, test, vi } from "vitest";
 import { RulePage } from "../src/pages/alerts/RulePage.tsx";
 import { session } from "../src/session/index.ts";
+import { mountRoot, root, show, submit, typeInto } from "./mounted.ts";
 
 /** Returns a stored rule as the service writes it, with whole numbers beyond 2^53. */
 function writeRule(name: string): string {
@@ -14,6 +13,8 @@ function writeRule(name: string): string {
     '"severity":"info","enabled":true,"surface":"s","kind":"threshold","every":"PT1M","for":"PT0S","query":"q"';
   return `{"lookup":"r","etag":"${name}","name":"${name}",${rest},${condition},${state}}`;
 }
+
+mountRoot();
 
 test("a save of a rule's name changes no digit of its other fields", async () => {
   const who = { principal: "me", name: "Me", workspace: "w", accessRights: ["Workspace.Alert.Manage"], via: "jwt" };
@@ -27,21 +28,14 @@ test("a save of a rule's name changes no digit of its other fields", async () =>
     const isRule = path === "/oi-api/alert-rules/r";
     return new Response(isRule ? writeRule(method === "PUT" ? "Saved" : "Old") : "{}");
   });
-  const root = document.body.appendChild(document.createElement("div"));
   const findInput = (name: string) => {
     const label = [...root.querySelectorAll("label")].find((each) => each.textContent === name);
     return root.querySelector<HTMLInputElement>(`[id="${label?.htmlFor}"]`);
   };
-  await act(() => render(<RulePage lookup="r" />, root));
+  await show(<RulePage lookup="r" />);
   await vi.waitFor(() => expect(findInput("Name")?.value).toBe("Old"));
-  await act(() => {
-    const input = findInput("Name");
-    if (input) input.value = "New";
-    input?.dispatchEvent(new Event("input", { bubbles: true }));
-  });
-  await act(() => {
-    root.querySelector("form")?.dispatchEvent(new Event("submit", { bubbles: true, cancelable: true }));
-  });
+  await typeInto(findInput("Name"), "New");
+  await submit();
   await vi.waitFor(() => expect(findInput("Name")?.value).toBe("Saved"));
   expect(sent).toHaveLength(1);
   expect(sent[0]).toContain('"name":"New"');
@@ -50,6 +44,4 @@ test("a save of a rule's name changes no digit of its other fields", async () =>
   const value = "rawJSON" in JSON ? "9007199254740993" : "9007199254740992";
   expect(sent[0]).toContain(`"value":${value}`);
   expect(findInput("Value")?.value).toBe("9007199254740993");
-  await act(() => render(null, root));
-  root.remove();
 });

@@ -1,8 +1,7 @@
-import { render } from "preact";
-import { act } from "preact/test-utils";
 import { expect, test, vi } from "vitest";
 import { RulePage } from "../src/pages/alerts/RulePage.tsx";
 import { session } from "../src/session/index.ts";
+import { mountRoot, press, root, show, submit, typeInto } from "./mounted.ts";
 
 const RULE = {
   ...{ lookup: "r", name: "Stored", description: null, severity: "warning", enabled: true, surface: "s" },
@@ -10,6 +9,8 @@ const RULE = {
   ...{ state: "ok", error: null, lastEvaluatedAt: null, nextEvaluationAt: null, editedBy: null, updatedAt: null },
   etag: '"1"',
 };
+
+mountRoot();
 
 test("the result of a trial disappears when another version of the rule is saved", async () => {
   const accessRights = ["Workspace.Alert.Manage"];
@@ -25,25 +26,15 @@ test("the result of a trial disappears when another version of the rule is saved
     error: null,
   });
   vi.spyOn(session.api, "put").mockResolvedValue({ ...RULE, name: "Typed", etag: '"2"' });
-  const root = document.body.appendChild(document.createElement("div"));
   const groups = () => root.querySelector("[aria-label='Groups of the rule']");
-  await act(() => render(<RulePage lookup="r" />, root));
-  const press = (text: string) =>
-    act(() => [...root.querySelectorAll("button")].find((each) => each.textContent === text)?.click());
+  await show(<RulePage lookup="r" />);
   await vi.waitFor(() => expect(root.textContent).toContain("Evaluate now"));
   await press("Evaluate");
   await vi.waitFor(() => expect(groups()).not.toBeNull());
-  await act(() => {
-    const name = [...root.querySelectorAll<HTMLInputElement>("input")].find((each) => each.value === "Stored");
-    if (name) name.value = "Typed";
-    name?.dispatchEvent(new Event("input", { bubbles: true }));
-  });
+  const name = [...root.querySelectorAll<HTMLInputElement>("input")].find((each) => each.value === "Stored");
+  await typeInto(name, "Typed");
   expect(groups()).not.toBeNull();
-  await act(() => {
-    root.querySelector("form")?.dispatchEvent(new Event("submit", { bubbles: true, cancelable: true }));
-  });
+  await submit();
   await vi.waitFor(() => expect(root.querySelector("h1")?.textContent).toBe("Typed"));
   expect(groups()).toBeNull();
-  await act(() => render(null, root));
-  root.remove();
 });

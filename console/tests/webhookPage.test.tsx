@@ -1,8 +1,7 @@
-import { render } from "preact";
-import { act } from "preact/test-utils";
 import { expect, test, vi } from "vitest";
 import { WebhookPage } from "../src/pages/webhooks/WebhookPage.tsx";
 import { session } from "../src/session/index.ts";
+import { mountRoot, press, root, show, submit, typeInto } from "./mounted.ts";
 
 const WEBHOOK = {
   ...{
@@ -16,8 +15,9 @@ const WEBHOOK = {
   etag: '"1"',
 };
 
+mountRoot();
+
 test("the rotation of the secret keeps what was typed into the form of the webhook", async () => {
-  HTMLDialogElement.prototype.showModal ??= () => undefined;
   vi.spyOn(session.api, "get").mockImplementation((path: string) => {
     const lists = {
       deliveries: [],
@@ -30,28 +30,17 @@ test("the rotation of the secret keeps what was typed into the form of the webho
   });
   vi.spyOn(session.api, "post").mockResolvedValue({ ...WEBHOOK, etag: '"2"', secret: "whsec_new" });
   const put = vi.spyOn(session.api, "put").mockReturnValue(new Promise(() => undefined));
-  const root = document.body.appendChild(document.createElement("div"));
-  const press = (text: string) =>
-    act(() => [...root.querySelectorAll("button")].find((each) => each.textContent?.includes(text))?.click());
   const find = () => [...root.querySelectorAll<HTMLInputElement>("input")].find((each) => each.value === "Stored");
-  await act(() => render(<WebhookPage id="w" />, root));
+  await show(<WebhookPage id="w" />);
   await vi.waitFor(() => expect(find()).toBeDefined());
-  const description = find();
-  await act(() => {
-    if (description) description.value = "Typed";
-    description?.dispatchEvent(new Event("input", { bubbles: true }));
-  });
+  await typeInto(find(), "Typed");
   await press("Rotate the secret");
   await press("Create a new secret");
   await vi.waitFor(() => expect(root.textContent).toContain("whsec_new"));
   expect(root.querySelector("dialog")).toBeNull();
   await press("I have copied it");
-  await act(() => {
-    root.querySelector("form")?.dispatchEvent(new Event("submit", { bubbles: true, cancelable: true }));
-  });
+  await submit();
   await vi.waitFor(() => expect(put).toHaveBeenCalled());
   expect(put.mock.calls[0]?.[1]).toMatchObject({ description: "Typed" });
   expect(put.mock.calls[0]?.[2]).toEqual({ headers: { "If-Match": '"2"' } });
-  await act(() => render(null, root));
-  root.remove();
 });

@@ -1,6 +1,4 @@
 // Changes whose first reply was lost, and then are repeated.
-import { type ComponentChild, render } from "preact";
-import { act } from "preact/test-utils";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { ItemFormFrame } from "../../src/administration/ItemFormFrame.tsx";
 import { RemoveButton } from "../../src/administration/RemoveButton.tsx";
@@ -13,6 +11,7 @@ import { Field } from "../../src/components/Field.tsx";
 import { Remove } from "../../src/pages/queries/detail/Remove.tsx";
 import { MemberActions } from "../../src/pages/team/MemberActions.tsx";
 import { session } from "../../src/session/index.ts";
+import { mountRoot, press, root, show, submit, typeText } from "../mounted.ts";
 
 interface Pump extends StoredItem {
   name: string;
@@ -31,34 +30,18 @@ const MEMBER: Member = {
 const outdated = () => new ApiError({ status: 412, code: "PRECONDITION_FAILED", detail: "" });
 const missing = () => new ApiError({ status: 404, code: "NOT_FOUND", detail: "" });
 
-let root: HTMLElement;
-
 beforeEach(() => {
   const who = { principal: "me", name: "Me", workspace: "w", via: "jwt", expiresAt: null };
   const state = { state: "in", who: { ...who, accessRights: ["Workspace.Team.Manage"] }, expiresAt: new Date() };
   vi.spyOn(session, "state", "get").mockReturnValue(state as never);
-  HTMLDialogElement.prototype.showModal ??= () => undefined;
   window.location.hash = "";
-  root = document.body.appendChild(document.createElement("div"));
 });
 
 afterEach(() => {
-  act(() => render(null, root));
-  root.remove();
   window.location.hash = "";
 });
 
-const show = (shown: ComponentChild) => act(() => render(shown, root));
-
-const press = (text: string) =>
-  act(() => [...root.querySelectorAll("button")].findLast((button) => button.textContent?.includes(text))?.click());
-
-const type = (text: string) =>
-  act(() => {
-    const input = root.querySelector("input");
-    if (input) input.value = text;
-    input?.dispatchEvent(new Event("input", { bubbles: true }));
-  });
+mountRoot();
 
 /** The service executes the first request of a method and loses its reply; later ones are refused. */
 function loseFirstReply(method: "put" | "delete") {
@@ -83,12 +66,6 @@ function PumpForm({ stored, onSaved }: { stored: Pump | null; onSaved: (item: Pu
   );
 }
 
-/** Presses the button of the form, without the browser's default action. */
-const submit = () =>
-  act(() => {
-    root.querySelector("form")?.dispatchEvent(new Event("submit", { bubbles: true, cancelable: true }));
-  });
-
 async function submitTwice() {
   await submit();
   await vi.waitFor(() => expect(root.textContent).toContain("does not respond"));
@@ -99,7 +76,7 @@ test("a repeated save counts as saved if the item is stored as typed", async () 
   loseFirstReply("put");
   const saved = vi.fn();
   await show(<PumpForm stored={PUMP} onSaved={saved} />);
-  await type("Pump");
+  await typeText("Pump");
   vi.spyOn(session.api, "get").mockResolvedValue({ etag: '"2"', name: "Pump" });
   await submitTwice();
   await vi.waitFor(() => expect(saved).toHaveBeenCalledWith({ etag: '"2"', name: "Pump" }, false));
@@ -110,7 +87,7 @@ test("a repeated creation counts as added if the item is stored as typed", async
   loseFirstReply("put");
   const saved = vi.fn();
   await show(<PumpForm stored={null} onSaved={saved} />);
-  await type("Pump");
+  await typeText("Pump");
   vi.spyOn(session.api, "get").mockResolvedValue({ etag: '"1"', name: "Pump" });
   await submitTwice();
   await vi.waitFor(() => expect(saved).toHaveBeenCalledWith({ etag: '"1"', name: "Pump" }, true));
@@ -127,7 +104,7 @@ test("a repeated creation of an item that is stored otherwise does not claim tha
 test("a conflict after a lost reply is possibly own, and a form without changes has nothing to save", async () => {
   loseFirstReply("put");
   await show(<PumpForm stored={PUMP} onSaved={() => undefined} />);
-  await type("Pump");
+  await typeText("Pump");
   // Another instance still returns the earlier version.
   const get = vi.spyOn(session.api, "get").mockResolvedValue(PUMP);
   await submitTwice();

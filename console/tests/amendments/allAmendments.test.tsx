@@ -1,16 +1,17 @@
-import { render } from "preact";
 import { act } from "preact/test-utils";
 import { expect, test, vi } from "vitest";
 import { ApiError } from "../../src/api/problem.ts";
 import { AllAmendments } from "../../src/pages/amendments/AllAmendments.tsx";
 import { session } from "../../src/session/index.ts";
+import { mountRoot, press, root, show } from "../mounted.ts";
 import { makeAmendment, makeReply, signIn } from "./pages.ts";
+
+mountRoot();
 
 test("a retry after a failed change of a filter shows only rows of the new filter", async () => {
   signIn();
   const request = vi.spyOn(session.api, "request").mockResolvedValue(makeReply([makeAmendment(9, "approved")]));
-  const root = document.body.appendChild(document.createElement("div"));
-  await act(() => render(<AllAmendments scope="s" />, root));
+  await show(<AllAmendments scope="s" />);
   await vi.waitFor(() => expect(root.textContent).toContain("000000000009"));
   request.mockRejectedValue(new ApiError({ status: 429, code: "RATE_LIMITED", detail: "Too many requests" }));
   await act(() => {
@@ -21,10 +22,8 @@ test("a retry after a failed change of a filter shows only rows of the new filte
   await vi.waitFor(() => expect(root.textContent).toContain("Too many requests"));
   expect(root.textContent).not.toContain("000000000009");
   request.mockResolvedValue(makeReply([makeAmendment(3)]));
-  await act(() => [...root.querySelectorAll("button")].find((each) => each.textContent?.includes("Retry"))?.click());
+  await press("Retry");
   await vi.waitFor(() => expect(root.textContent).toContain("000000000003"));
   expect(root.textContent).not.toContain("000000000009");
   expect(request.mock.lastCall?.[3]?.query).toMatchObject({ status: "pending", toSequence: undefined });
-  await act(() => render(null, root));
-  root.remove();
 });

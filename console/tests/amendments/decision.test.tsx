@@ -1,40 +1,23 @@
-import { render } from "preact";
-import { act } from "preact/test-utils";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { ApiError } from "../../src/api/problem.ts";
 import { Decision } from "../../src/pages/amendments/Decision.tsx";
 import { session } from "../../src/session/index.ts";
+import { mountRoot, press, root, show, typeText } from "../mounted.ts";
 import { makeAmendment, signIn } from "./pages.ts";
 
 const reload = vi.fn();
-let root: HTMLElement;
+
+mountRoot();
 
 beforeEach(async () => {
   signIn();
-  HTMLDialogElement.prototype.showModal ??= () => undefined;
-  root = document.body.appendChild(document.createElement("div"));
   const amendment = makeAmendment(1) as never;
-  await act(() => render(<Decision scope="s" amendment={amendment} onReload={reload} />, root));
+  await show(<Decision scope="s" amendment={amendment} onReload={reload} />);
 });
 
 afterEach(() => {
-  act(() => render(null, root));
-  root.remove();
   reload.mockReset();
 });
-
-const press = (text: string) =>
-  act(() => {
-    const found = [...root.querySelectorAll("button")].filter((button) => button.textContent?.includes(text));
-    found.at(-1)?.click();
-  });
-
-const type = (text: string) =>
-  act(() => {
-    const reason = root.querySelector("textarea");
-    if (reason) reason.value = text;
-    reason?.dispatchEvent(new Event("input", { bubbles: true }));
-  });
 
 test("a retry keeps the idempotency key, an edited decision gets a new one", async () => {
   const failure = new ApiError({ status: 503, code: "UNAVAILABLE", detail: "The store is unavailable" });
@@ -45,10 +28,10 @@ test("a retry keeps the idempotency key, an edited decision gets a new one", asy
     await vi.waitFor(() => expect(root.querySelector("[aria-busy=true]")).toBeNull());
   };
   await press("Reject");
-  await type("wrong");
+  await typeText("wrong");
   await send(1);
   await send(2);
-  await type("wrong value");
+  await typeText("wrong value");
   await send(3);
   const [first, second, third] = post.mock.calls.map(([, , options]) => options?.headers?.["Idempotency-Key"]);
   expect(second).toBe(first);
@@ -65,12 +48,12 @@ test("a decision that comes first is not the user's own if the service refused t
   const refusal = new ApiError({ status: 400, code: "VALIDATION_FAILED", detail: "The reason is too long" });
   const post = vi.spyOn(session.api, "post").mockRejectedValueOnce(refusal);
   await press("Reject");
-  await type("wrong");
+  await typeText("wrong");
   await press("Reject");
   await vi.waitFor(() => expect(root.textContent).toContain("The reason is too long"));
   const decided = { status: 409, code: "AMENDMENT_NOT_PENDING", detail: "", members: { currentStatus: "rejected" } };
   post.mockRejectedValueOnce(new ApiError(decided));
-  await type("wrong value");
+  await typeText("wrong value");
   await press("Reject");
   await vi.waitFor(() => expect(root.textContent).toContain("Your decision was not recorded"));
   expect(root.textContent).not.toContain("possibly your own");

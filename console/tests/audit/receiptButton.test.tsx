@@ -1,24 +1,21 @@
-import { render } from "preact";
 import { act } from "preact/test-utils";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { ApiError } from "@/api/problem.ts";
 import { ReceiptButton } from "@/pages/audit/ReceiptButton.tsx";
 import { session } from "@/session/index.ts";
+import { mountRoot, root, show } from "../mounted.ts";
 
 const CHAIN = { target: "DomainEvents", scopeKey: "line-1" } as const;
 
-let root: HTMLElement;
-
 beforeEach(() => {
   vi.useFakeTimers();
-  root = document.body.appendChild(document.createElement("div"));
 });
 
 afterEach(() => {
-  act(() => render(null, root));
-  root.remove();
   vi.useRealTimers();
 });
+
+mountRoot();
 
 /** Lets time pass; the reply to a request of this time is rendered, too. */
 async function wait(milliseconds: number): Promise<void> {
@@ -28,7 +25,7 @@ async function wait(milliseconds: number): Promise<void> {
 
 test("the button appears while the record is open, when a checkpoint covers the record", async () => {
   const get = vi.spyOn(session.api, "get").mockResolvedValue({ size: 4 });
-  await act(() => render(<ReceiptButton chain={CHAIN} sequence={5} />, root));
+  await show(<ReceiptButton chain={CHAIN} sequence={5} />);
   await wait(0);
   expect(root.textContent).toBe("");
   get.mockResolvedValue({ size: 5 });
@@ -42,7 +39,7 @@ test("the button appears while the record is open, when a checkpoint covers the 
 test("an error of the newest checkpoint is shown until a later one can be read", async () => {
   const error = new ApiError({ status: 503, code: "CHECKPOINTS_UNAVAILABLE", detail: "The store does not respond." });
   const get = vi.spyOn(session.api, "get").mockRejectedValue(error);
-  await act(() => render(<ReceiptButton chain={CHAIN} sequence={5} />, root));
+  await show(<ReceiptButton chain={CHAIN} sequence={5} />);
   await wait(0);
   expect(root.textContent).toContain("The store does not respond.");
   get.mockResolvedValue({ size: 5 });

@@ -1,4 +1,3 @@
-import { render } from "preact";
 import { act } from "preact/test-utils";
 import { expect, test, vi } from "vitest";
 import type { QueryRecords } from "@/pages/audit/paging.ts";
@@ -6,6 +5,7 @@ import { RecordPanel } from "@/pages/audit/RecordPanel.tsx";
 import { parseRecordId } from "@/proof/record.ts";
 import { session } from "@/session/index.ts";
 import { signIn } from "../amendments/pages.ts";
+import { mountRoot, root, show } from "../mounted.ts";
 import { proofs } from "../proof/vectors.ts";
 
 /** Answers from the published chain without record 7. */
@@ -17,18 +17,16 @@ const ask: QueryRecords = async ({ fromSequence = 1, toSequence = 99, limit }) =
   return { records: found.reverse().slice(0, limit), hasMore: found.length > limit };
 };
 
+mountRoot();
+
 test("a removed record is an alarm in its place, and in the place of the record before it", async () => {
   signIn();
   vi.spyOn(session.api, "get").mockResolvedValue(null);
-  const root = document.body.appendChild(document.createElement("div"));
   const go = vi.fn();
   const chain = { target: "DomainEvents", scopeKey: proofs.scopeKey } as const;
   const open = (sequence: number) =>
-    act(() =>
-      render(
-        <RecordPanel chain={chain} sequence={sequence} ask={ask} onGo={go} onClose={go} onVerified={() => undefined} />,
-        root,
-      ),
+    show(
+      <RecordPanel chain={chain} sequence={sequence} ask={ask} onGo={go} onClose={go} onVerified={() => undefined} />,
     );
   await open(6);
   await vi.waitFor(() => expect(root.querySelector("[role=alert]")?.textContent).toContain("000000000007 is missing"));
@@ -37,6 +35,4 @@ test("a removed record is an alarm in its place, and in the place of the record 
   expect(go).toHaveBeenCalledExactlyOnceWith(7);
   await open(7);
   await vi.waitFor(() => expect(root.querySelector("[role=alert]")?.textContent).toContain("This record was removed."));
-  await act(() => render(null, root));
-  root.remove();
 });

@@ -1,24 +1,18 @@
-import { render } from "preact";
-import { act } from "preact/test-utils";
-import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { beforeEach, expect, test, vi } from "vitest";
 import { Secret } from "../../src/pages/keys/Secret.tsx";
 import { navigate } from "../../src/router/route.ts";
+import { mountRoot, press, show } from "../mounted.ts";
 
 const asked = vi.fn<() => boolean>();
-let root: HTMLElement;
 
-beforeEach(() => {
+mountRoot();
+
+beforeEach(async () => {
   window.confirm = asked;
   asked.mockReset().mockReturnValue(false);
   window.location.hash = "#/keys";
-  root = document.body.appendChild(document.createElement("div"));
   const leave = () => navigate("#/overview");
-  act(() => render(<Secret title="Your new token" secret="t" facts={[]} onDone={leave} />, root));
-});
-
-afterEach(() => {
-  act(() => render(null, root));
-  root.remove();
+  await show(<Secret title="Your new token" secret="t" facts={[]} onDone={leave} />);
 });
 
 test("a secret that is shown once is not left without a question", () => {
@@ -27,9 +21,8 @@ test("a secret that is shown once is not left without a question", () => {
   expect(window.location.hash).toBe("#/keys");
 });
 
-test("after the secret was copied, the page goes on without a question", () => {
-  const button = [...root.querySelectorAll("button")].find((each) => each.textContent?.includes("I have copied it"));
-  act(() => button?.click());
+test("after the secret was copied, the page goes on without a question", async () => {
+  await press("I have copied it");
   expect(window.location.hash).toBe("#/overview");
   expect(asked).not.toHaveBeenCalled();
 });

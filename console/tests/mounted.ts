@@ -1,0 +1,52 @@
+// The element in which a test shows a component, and what a user does there.
+import { type ComponentChild, render } from "preact";
+import { act } from "preact/test-utils";
+import { afterEach, beforeEach } from "vitest";
+
+/** Contains the component of the current test. */
+export let root: HTMLElement;
+
+/**
+ * Adds `root` to the page before each test of the calling file, and removes it afterwards.
+ *
+ * Each file calls this itself, because all files share one copy of this module. Call it after an `afterEach` that
+ * restores timers: the last one that is registered runs first, so the component is removed before. Call it before a
+ * `beforeEach` that shows a component.
+ */
+export function mountRoot(): void {
+  beforeEach(() => {
+    HTMLDialogElement.prototype.showModal ??= () => undefined;
+    root = document.body.appendChild(document.createElement("div"));
+  });
+  afterEach(() => {
+    act(() => render(null, root));
+    root.remove();
+  });
+}
+
+/** Renders a component, or nothing, in place of the one before. */
+export const show = (shown: ComponentChild) => act(() => render(shown, root));
+
+/** Finds the last button whose text contains a text; the button of a dialog follows the one that opened it. */
+export const findButton = (text: string) =>
+  [...root.querySelectorAll("button")].findLast((button) => button.textContent?.includes(text));
+
+/** Presses the last button whose text contains a text. */
+export const press = (text: string) => act(() => findButton(text)?.click());
+
+/** Replaces the text of a field. */
+export const typeInto = (field: HTMLInputElement | HTMLTextAreaElement | null | undefined, text: string) =>
+  act(() => {
+    if (field) field.value = text;
+    field?.dispatchEvent(new Event("input", { bubbles: true }));
+  });
+
+/** Replaces the text of the first field that is enabled. */
+export const typeText = (text: string) =>
+  typeInto(root.querySelector<HTMLInputElement>("input:not([disabled]), textarea:not([disabled])"), text);
+
+/** Submits the form, without the browser's default action. */
+export const submit = () =>
+  act(() => {
+    root.querySelector("form")?.dispatchEvent(new Event("submit", { bubbles: true, cancelable: true }));
+  });

@@ -20,6 +20,8 @@ from oi.cli.signing import add_signature_options, send_decision
 from oi.control_characters import escape_controls_except_line_breaks
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from oi.models import QueryDefinition
     from oi.results import QueryResult
 
@@ -128,7 +130,7 @@ def run_query(
     """
     from oi._sync.queries import build_parameters  # noqa: PLC0415  loads httpx
 
-    values = dict(_split_query_parameter(each) for each in parameters)
+    values = _parse_query_parameters(parameters)
     form = "json" if as_json else form or (_SUFFIXES.get(output.suffix.lower()) if output else None) or "table"
     if form in _BINARY and output is None and sys.stdout.isatty():
         raise click.UsageError(f"The format {form} is binary; pass an output file with -o.")
@@ -149,11 +151,21 @@ def run_query(
     _print_note_about_missing_rows(is_truncated=headers.get("x-query-truncated") == "true")
 
 
-def _split_query_parameter(text: str) -> tuple[str, str]:
-    name, found, value = text.partition("=")
-    if not found or not name:
-        raise click.UsageError(f"{text!r} is not NAME=VALUE.")
-    return name, value
+def _parse_query_parameters(texts: "Iterable[str]") -> dict[str, str]:
+    """Return the values of the options ``--parameter``, by name.
+
+    Raises:
+        UsageError: an option is not NAME=VALUE, or two options have the same name.
+    """
+    values: dict[str, str] = {}
+    for text in texts:
+        name, found, value = text.partition("=")
+        if not found or not name:
+            raise click.UsageError(f"{text!r} is not NAME=VALUE.")
+        if name in values:
+            raise click.UsageError(f"The parameter {name!r} has several values; pass it once.")
+        values[name] = value
+    return values
 
 
 def _print_result(result: "QueryResult", output: Path | None = None) -> None:

@@ -40,6 +40,7 @@ class Service:
         self.scopes: list[str | None] = []
         self.paths: list[str] = []
         self.conditions: list[str | None] = []
+        self.definition: dict[str, Any] = DRAFT
 
     def reply_to_request(self, request: httpx.Request) -> httpx.Response:
         """Reply to a request; the token that the fake service issues for an API key equals the key."""
@@ -57,7 +58,7 @@ class Service:
             signature = {"SignedAt": f"2026-05-0{number}", "PrintedName": "Ann", "Meaning": "review", "UserID": "ann@p"}
             return httpx.Response(200, json={"signatures": [signature], "cursor": "2" if number == 1 else None})
         if path == "/oi-api/warm-queries":
-            return httpx.Response(200, json={"warmQueries": [DRAFT]})
+            return httpx.Response(200, json={"warmQueries": [self.definition]})
         self.paths.append(request.url.raw_path.decode())
         self.conditions.append(request.headers.get("if-match"))
         body = json.loads(request.content or "null")
@@ -189,6 +190,33 @@ def test_the_command_approves_only_the_draft_that_it_showed(
     shown = capsys.readouterr()
     assert 'Newest (newest), surface hall, draft\n  ETag "7"\nprint 7\n' in shown.err
     assert "print 7" not in shown.out
+
+
+@pytest.mark.parametrize(
+    ("decision", "state", "credential", "exit_code"),
+    [
+        ({"approval": {"approvedBy": "bob@plant"}}, "approved by bob@plant", "oik_stored", 0),
+        ({"rejection": {"rejectedBy": "bob@plant"}}, "rejected draft", "oik_typed", 1),
+    ],
+)
+def test_the_command_does_not_ask_if_no_draft_waits_for_approval(
+    service: Service,
+    decision: dict[str, Any],
+    state: str,
+    credential: str,
+    exit_code: int,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """For a query that is approved or rejected, the command does not ask; the reply decides the exit code."""
+    service.definition = {**DRAFT, **decision}
+    service.fresh, service.refusal = credential, (409, "WARM_QUERY_REJECTED")
+    monkeypatch.setattr("sys.stdin", Terminal())
+    assert execute(APPROVE_QUERY) == exit_code
+    assert service.conditions == ['"7"']
+    shown = capsys.readouterr().err
+    assert f"newest has no draft that waits for approval: {state}\n" in shown
+    assert "Approve this draft?" not in shown
 
 
 def test_changes_of_a_query_can_depend_on_its_etag(service: Service, tmp_path: Path) -> None:

@@ -204,7 +204,8 @@ def approve_query(lookup: str, etag: str | None, meaning: str | None, statement:
     """Approve a draft that another user edited; --meaning signs the approval.
 
     In a terminal, without --if-match, the command shows the draft, which needs the right Workspace.Catalog.Read, and
-    asks for a confirmation. A script should pass the ETag of the draft that was read; `oi query show` prints it.
+    asks for a confirmation. If the query has no draft that waits for approval, the command says so and does not ask.
+    A script should pass the ETag of the draft that was read; `oi query show` prints it.
 
     If the signature needs a more recent sign-in, the command asks for the API key, or reads it from standard input.
     """
@@ -219,15 +220,21 @@ def approve_query(lookup: str, etag: str | None, meaning: str | None, statement:
 
 
 def _confirm_draft_and_get_etag(lookup: str) -> str:
-    """Show the draft of a query, let the user confirm its approval, and return the ETag of the shown draft.
+    """Show the draft of a query, let the user confirm its approval, and return the ETag of the query.
+
+    If no draft waits for approval, show the state of the query instead, and do not ask.
 
     Raises:
         Abort: the user does not confirm.
     """
     with open_workspace() as workspace:
         found = workspace.queries.get(lookup)
-    _print_definition(found, is_error_output=True)
-    click.confirm("Approve this draft?", abort=True, err=True)
+    if found["approval"] or found.get("rejection"):
+        # The service decides the exit code: it accepts a repeated approval, and refuses a rejected draft.
+        click.echo(f"{lookup} has no draft that waits for approval: {_describe_approval_state(found)}", err=True)
+    else:
+        _print_definition(found, is_error_output=True)
+        click.confirm("Approve this draft?", abort=True, err=True)
     return found["etag"]
 
 

@@ -20,11 +20,13 @@ class ApiError(Exception):
         problem: the whole body of the reply (RFC 9457).
         retry_after: seconds to wait before another attempt; None if the service named no time.
         accepted: number of telemetry messages that the service accepted before the error, in the same call.
+        attempted: number of telemetry messages in the request that failed; they follow the accepted messages.
         is_outcome_unknown: True if the service may have made the requested change, because the connection was lost
             during the request or the service failed.
     """
 
     accepted = 0
+    attempted = 0
     is_outcome_unknown = False
 
     def __init__(

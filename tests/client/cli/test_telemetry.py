@@ -18,12 +18,14 @@ class FakeService:
     Attributes:
         batches: accepted requests, each a list of messages.
         fault: number of the line that each request refuses, and the value that makes it invalid.
+        lost: value of a message whose request gets no reply.
         source: `source` of the connection; None if the key may not read connections.
     """
 
     def __init__(self) -> None:
         self.batches: list[list[dict[str, Any]]] = []
         self.fault: object = object()
+        self.lost: object = object()
         self.source: dict[str, Any] | None = {}
 
     def reply_to_request(self, request: httpx.Request) -> httpx.Response:
@@ -33,6 +35,8 @@ class FakeService:
                 return httpx.Response(403, json={"code": "ACCESS_RIGHT_MISSING", "detail": "Catalog.Read is missing."})
             return httpx.Response(200, json={"lookup": "press", "source": self.source}, headers={"ETag": '"1"'})
         messages = [json.loads(line) for line in request.content.splitlines()]
+        if any(each.get("value") == self.lost for each in messages):
+            raise httpx.RemoteProtocolError("Server disconnected without sending a response.")
         wrong = [number for number, each in enumerate(messages, 1) if each.get("value") == self.fault]
         if wrong:
             errors = [{"field": f"line {number}.value", "message": "is wrong"} for number in wrong]
@@ -120,6 +124,30 @@ def test_errors_about_telemetry_name_the_lines_of_the_file(
     input_path.write_text('[{"value": 1}, {"value": "wrong"}]')
     assert execute(["send", "press", str(input_path)]) == 1
     assert "element 2.value: is wrong" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("values", "lines", "accepted"),
+    [([1, 2, 3, "lost", 5], "line 3 to line 4", "2 messages accepted before the error"), (["lost"], "line 1", "")],
+)
+def test_an_error_names_the_lines_that_were_possibly_stored(
+    fake_service: FakeService,
+    input_path: Path,
+    values: list[Any],
+    lines: str,
+    accepted: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """If a request gets no reply, the error names the lines of the request, and the exit code is 3."""
+    fake_service.lost = "lost"
+    monkeypatch.setattr("oi.batches.MAX_MESSAGES", 2)
+    monkeypatch.setattr("oi._sync.transport.sleep", lambda _seconds: None)
+    write_lines(input_path, *values)
+    assert execute(["send", "press", str(input_path)]) == 3
+    error = capsys.readouterr().err
+    assert f"error: {lines}: The outcome of a POST request is unknown." in error
+    assert accepted in error
 
 
 def test_the_message_id_is_added_at_the_pointer_of_the_connection(fake_service: FakeService, input_path: Path) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import httpx
 import pytest
-from oi import AsyncWorkspace, ConflictError, ServerError
+from oi import AsyncWorkspace, ConflictError, ServerError, UnreachableError
 from oi.replay import sending
 from oi.replay.csv_rows import CsvRow
 from oi.replay.sending import Pace, send_rows, stream_due_batches
@@ -22,14 +22,21 @@ def build_rows(seconds: Sequence[float], size: int = 10) -> Iterator[CsvRow]:
         yield CsvRow(f"rig.csv: row {number}", START + timedelta(seconds=second), message, str(number), "")
 
 
-async def send_in_batches(replies: list[httpx.Response], count: int, monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """Send rows in batches of 10 to a fake service with these replies; return the number of rows in each request."""
+async def send_in_batches(
+    replies: list[httpx.Response | Exception], count: int, monkeypatch: pytest.MonkeyPatch
+) -> list[int]:
+    """Send rows in batches of 10 to a fake service with these replies; return the number of rows in each request.
+
+    An exception in place of a reply is the error of the HTTP client.
+    """
     sent: list[int] = []
 
     def reply_to_request(request: httpx.Request) -> httpx.Response:
         rows = request.content.count(b"\n")
         sent.append(rows)
         reply = replies.pop(0) if replies else httpx.Response(202)
+        if isinstance(reply, Exception):
+            raise reply
         return reply if reply.status_code != 202 else httpx.Response(202, json={"accepted": rows})
 
     async def skip_wait(_seconds: float) -> None:
@@ -64,6 +71,14 @@ async def test_the_error_of_a_batch_states_whether_the_batch_may_be_stored(monke
     with pytest.raises(ServerError, match=r"rig\.csv: row 1 to rig\.csv: row 10: It failed\. \(INTERNAL\)") as failed:
         await send_in_batches([failure], 10, monkeypatch)
     assert (failed.value.is_outcome_unknown, failed.value.retry_after) == (True, 7.0)
+
+
+async def test_the_error_of_a_lost_reply_names_the_rows_of_the_batch(monkeypatch: pytest.MonkeyPatch) -> None:
+    """If the service closes the connection without a reply, the error names the rows that were possibly stored."""
+    lost: list[httpx.Response | Exception] = [httpx.RemoteProtocolError("Server disconnected.")] * 5
+    with pytest.raises(UnreachableError, match=r"rig\.csv: row 1 to rig\.csv: row 10: The outcome of a") as failed:
+        await send_in_batches(lost, 10, monkeypatch)
+    assert failed.value.is_outcome_unknown
 
 
 async def test_replay_batches_have_a_maximum_size(monkeypatch: pytest.MonkeyPatch) -> None:

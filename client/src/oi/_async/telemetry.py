@@ -55,7 +55,7 @@ class AsyncTelemetry:
             try:
                 accepted += await self.send_lines(lookup, batch)
             except ApiError as error:
-                error.accepted = accepted
+                error.accepted, error.attempted = accepted, len(batch)
                 raise
         return accepted
 

@@ -55,7 +55,7 @@ class Telemetry:
             try:
                 accepted += self.send_lines(lookup, batch)
             except ApiError as error:
-                error.accepted = accepted
+                error.accepted, error.attempted = accepted, len(batch)
                 raise
         return accepted
 

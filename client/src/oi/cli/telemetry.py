@@ -76,7 +76,11 @@ def _load_message_id_pointer(workspace: "Workspace", lookup: str) -> str:
 
 
 def _send_messages_with_positions(workspace: "Workspace", lookup: str, chunk: "Sequence[_Placed]", pointer: str) -> int:
-    """Send messages and return their number; if some are rejected, raise an error that states their input positions."""
+    """Send messages and return their number.
+
+    Raises:
+        ApiError: a message is rejected, or some were possibly stored; the error states their positions in the input.
+    """
     try:
         return workspace.telemetry.send(lookup, [message for _, message in chunk], message_id_pointer=pointer)
     except ApiError as error:
@@ -86,9 +90,16 @@ def _send_messages_with_positions(workspace: "Workspace", lookup: str, chunk: "S
             number = int(match[1])
             return places[number - 1] if 0 < number <= len(places) else match[0]
 
-        error.args = (_LINE.sub(locate, str(error)),)
+        text = _LINE.sub(locate, str(error))
+        if error.is_outcome_unknown:
+            text = f"{_format_range(places[: error.attempted])}: {text}"
+        error.args = (text,)
         error.errors = [{**each, "field": _LINE.sub(locate, str(each.get("field")))} for each in error.errors]
         raise
+
+
+def _format_range(places: "Sequence[str]") -> str:
+    return " to ".join(dict.fromkeys((places[0], places[-1])))
 
 
 def _read_messages(file: IO[str]) -> Iterator[_Placed]:

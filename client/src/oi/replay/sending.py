@@ -8,7 +8,7 @@ from datetime import datetime
 
 from oi._async.telemetry import AsyncTelemetry
 from oi.batches import MAX_BYTES
-from oi.errors import ApiError, UnreachableError
+from oi.errors import ApiError
 from oi.replay.csv_rows import CsvRow
 
 _PACE_SECONDS = 0.1
@@ -47,8 +47,8 @@ async def send_rows(
         on_accepted: called with the number of rows of each accepted batch.
 
     Raises:
-        ApiError: the service cannot be reached, or rejects a batch, whose rows the message names. Batches that were
-            accepted remain stored.
+        ApiError: the service cannot be reached, or rejects a batch; the message names the rows of the batch. Batches
+            that were accepted remain stored.
         ValueError: a file has an invalid row.
     """
     queue: asyncio.Queue[list[CsvRow] | None] = asyncio.Queue(pace.concurrency)
@@ -108,8 +108,6 @@ class _Clock:
 async def _send_batch(batch: list[CsvRow], telemetry: AsyncTelemetry, connection: str) -> int:
     try:
         return await telemetry.send_lines(connection, [row.message + b"\n" for row in batch])
-    except UnreachableError:
-        raise
     except ApiError as error:
         error.prefix_detail(f"{batch[0].place} to {batch[-1].place}")
         raise

@@ -221,11 +221,19 @@ def _render_repeat_array(call: ir.FunctionCall) -> str:
 
 
 def _render_array_slice(array: str, start: str, end: str) -> str:
-    # Both indexes start at 0 and are inclusive; negative ones count from the end.
-    first = f"CASE WHEN {start} < 0 THEN greatest(len({render_as_json_list(array)}) + {start}, 0) ELSE {start} END"
-    # At least -1, because DuckDB counts a negative index from the end, too.
-    last = f"CASE WHEN {end} < 0 THEN greatest(len({render_as_json_list(array)}) + {end}, -1) ELSE {end} END"
-    return f"to_json(list_slice({render_as_json_list(array)}, {first} + 1, {last} + 1))"
+    # Both indexes start at 0 and are inclusive; negative ones count from the end. Positions in DuckDB start at 1. The
+    # last one is at least 0, because DuckDB counts a negative position from the end, too.
+    listed = render_as_json_list(array)
+    first, last = _render_slice_position(listed, start, 1), _render_slice_position(listed, end, 0)
+    return f"to_json(list_slice({listed}, {first}, {last}))"
+
+
+def _render_slice_position(listed: str, index: str, lowest: int) -> str:
+    """Return SQL for the position of an index of a slice, from ``lowest`` to the first position after the list."""
+    return (
+        f"CASE WHEN {index} < 0 THEN greatest(len({listed}) + {index} + 1, {lowest}) "
+        f"WHEN {index} < len({listed}) THEN {index} + 1 WHEN {index} IS NOT NULL THEN len({listed}) + 1 END"
+    )
 
 
 def _render_array_split(array: str, indexes: str) -> str:

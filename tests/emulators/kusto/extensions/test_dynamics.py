@@ -6,6 +6,7 @@ import pytest
 
 from tests.emulators.kusto.endpoints import Endpoint
 
+LARGEST, SMALLEST = "long(9223372036854775807)", "long(-9223372036854775808)"
 VALUES: list[tuple[str, Any]] = [
     ("array_split(dynamic([1,2,3,4,5]), 2)", [[1, 2], [3, 4, 5]]),
     ("array_split(dynamic([1,2,3,4,5]), dynamic([1,3]))", [[1], [2, 3], [4, 5]]),
@@ -25,6 +26,12 @@ VALUES: list[tuple[str, Any]] = [
     ("array_slice(dynamic([1,2,3]),0,-4)", []),
     ("array_slice(dynamic([1,2,3]),0,-5)", []),
     ("array_slice(dynamic([1,2,3]),0,-6)", []),
+    (f"array_slice(dynamic([1,2,3]),1,{LARGEST})", [2, 3]),
+    (f"array_slice(dynamic([1,2,3]),{LARGEST},{LARGEST})", []),
+    (f"array_slice(dynamic([1,2,3]),{SMALLEST},1)", [1, 2]),
+    (f"array_slice(dynamic([1,2,3]),0,{SMALLEST})", []),
+    ("array_slice(dynamic([1,2,3]),long(null),1)", None),
+    (f"array_slice(dynamic({{}}),0,{LARGEST})", None),
     ("array_index_of(dynamic(['this','is','an','example']),'an')", 2),
     ("array_index_of(dynamic(['this','is','an','example','an','example']),'an',3)", 4),
     ("array_index_of(dynamic([1,2,3]),9)", -1),

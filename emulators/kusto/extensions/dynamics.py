@@ -68,13 +68,19 @@ macros: tuple[str, ...] = (
         "_o: to_json(CASE WHEN last THEN list_concat(_o, "
         "list_filter(l, lambda _e: _e IS NULL)) ELSE list_concat(list_filter(l, lambda _e: _e IS NULL), _o) END))[1]"
     ),
+    # The distance is limited before it is multiplied by the direction d (1 or -1) and added, so that no sum overflows.
     (
-        "CREATE OR REPLACE MACRO kql_rotated(l, n) AS CASE WHEN len(l) = 0 THEN to_json(l) ELSE to_json(list_transform("
-        "range(0, len(l)), lambda _i: l[((_i + n) % len(l) + len(l)) % len(l) + 1])) END"
+        "CREATE OR REPLACE MACRO kql_rotated(l, n, d) AS "
+        "list_transform([struct_pack(items := l, distance := n % len(l) * d)], lambda _s: "
+        "CASE WHEN len(_s.items) = 0 THEN to_json(_s.items) ELSE to_json(list_transform(range(0, len(_s.items)), "
+        "lambda _i: _s.items[(_i + _s.distance + len(_s.items)) % len(_s.items) + 1])) END)[1]"
     ),
     (
-        "CREATE OR REPLACE MACRO kql_shifted(l, n, f) AS to_json(list_transform(range(0, len(l)), lambda _i: "
-        "CASE WHEN _i + n BETWEEN 0 AND len(l) - 1 THEN l[_i + n + 1] ELSE f END))"
+        "CREATE OR REPLACE MACRO kql_shifted(l, n, d, f) AS "
+        "list_transform([struct_pack(items := l, distance := greatest(least(n, len(l)), -len(l)) * d)], lambda _s: "
+        "to_json(list_transform(range(0, len(_s.items)), lambda _i: "
+        "CASE WHEN _i + _s.distance BETWEEN 0 AND len(_s.items) - 1 THEN _s.items[_i + _s.distance + 1] "
+        "ELSE f END)))[1]"
     ),
     # Limited before elements are generated; Kusto has the same limit for arrays.
     (
@@ -120,20 +126,20 @@ def _install_array_functions() -> None:
     add_custom_function("array_sort_asc", (1, 2), lambda call: _render_array_sort(call, "ASC"))
     add_custom_function("array_sort_desc", (1, 2), lambda call: _render_array_sort(call, "DESC"))
     add_function_that_reuses_arguments(
-        "array_rotate_left", (2,), lambda a, n: f"kql_rotated({render_as_json_list(a)}, {n})"
+        "array_rotate_left", (2,), lambda a, n: f"kql_rotated({render_as_json_list(a)}, {n}, 1)"
     )
     add_function_that_reuses_arguments(
-        "array_rotate_right", (2,), lambda a, n: f"kql_rotated({render_as_json_list(a)}, -({n}))"
+        "array_rotate_right", (2,), lambda a, n: f"kql_rotated({render_as_json_list(a)}, {n}, -1)"
     )
     add_function_that_reuses_arguments(
         "array_shift_left",
         (2, 3),
-        lambda a, n, f="NULL": f"kql_shifted({render_as_json_list(a)}, {n}, {_render_json_conversion(f)})",
+        lambda a, n, f="NULL": f"kql_shifted({render_as_json_list(a)}, {n}, 1, {_render_json_conversion(f)})",
     )
     add_function_that_reuses_arguments(
         "array_shift_right",
         (2, 3),
-        lambda a, n, f="NULL": f"kql_shifted({render_as_json_list(a)}, -({n}), {_render_json_conversion(f)})",
+        lambda a, n, f="NULL": f"kql_shifted({render_as_json_list(a)}, {n}, -1, {_render_json_conversion(f)})",
     )
     add_function_that_reuses_arguments(
         "array_reverse", (1,), lambda a: f"to_json(list_reverse({render_as_json_list(a)}))"
@@ -264,13 +270,14 @@ def _render_array_sum(array: str) -> str:
 
 
 def _render_array_index_of(array: str, value: str, start: str = "0", length: str = "-1", occurrence: str = "1") -> str:
-    first = f"CASE WHEN {start} < 0 THEN greatest(len({render_as_json_list(array)}) + {start}, 0) ELSE {start} END"
-    end = f"CASE WHEN {length} < 0 THEN len({render_as_json_list(array)}) ELSE {first} + {length} END"
+    listed = render_as_json_list(array)
+    first = f"CASE WHEN {start} < 0 THEN greatest(len({listed}) + {start}, 0) ELSE least({start}, len({listed})) END"
+    end = f"CASE WHEN {length} < 0 THEN len({listed}) ELSE {first} + least({length}, len({listed})) END"
     hits = (
-        f"list_filter(range({first}, least({end}, len({render_as_json_list(array)}))), "
-        f"lambda _i: {render_as_json_list(array)}[_i + 1] = {_render_json_conversion(value)})"
+        f"list_filter(range({first}, least({end}, len({listed}))), "
+        f"lambda _i: {listed}[_i + 1] = {_render_json_conversion(value)})"
     )
-    return f"CASE WHEN {render_as_json_list(array)} IS NOT NULL THEN coalesce({hits}[{occurrence}], -1) END"
+    return f"CASE WHEN {listed} IS NOT NULL THEN coalesce({hits}[{occurrence}], -1) END"
 
 
 def _render_array_iff(condition: str, yes: str, no: str) -> str:

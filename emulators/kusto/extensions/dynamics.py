@@ -57,6 +57,15 @@ macros: tuple[str, ...] = (
         "CREATE OR REPLACE MACRO kql_each_once(l) AS list_transform([l], lambda _l: CASE WHEN len(_l) > 2000 THEN "
         "list_distinct(_l) ELSE list_filter(_l, lambda _e, _i: list_position(_l, _e) = _i) END)[1]"
     ),
+    # The first entry with each key, in the given order. Sorted entries are compared with their neighbours only, because
+    # a search for each key in a list takes quadratic time.
+    (
+        "CREATE OR REPLACE MACRO kql_first_entries(s) AS list_transform([s], lambda _s: list_transform("
+        "[list_sort(list_transform(_s, lambda _e, _i: {'key': _e.key, 'at': _i}))], lambda _k: "
+        "list_transform(list_sort(list_transform("
+        "list_filter(_k, lambda _e, _i: _k[_i - 1].key IS DISTINCT FROM _e.key), "
+        "lambda _e: _e.at)), lambda _i: _s[_i]))[1])[1]"
+    ),
     # Numbers before texts, each by value, nulls last; as JSON texts, 10 would precede 9.
     (
         "CREATE OR REPLACE MACRO kql_sorted(l, direction, last) AS "
@@ -300,10 +309,7 @@ def _render_bag_merge(call: ir.FunctionCall) -> str:
     # The first bag with a key determines its value; json_merge_patch would remove keys with null values.
     bags = [render_argument("bag_merge", index, arg) for index, arg in enumerate(call.args)]
     listed = ", ".join(f"map_entries({render_as_json_map(each)})" for each in bags)
-    return (
-        f"list_transform([flatten([{listed}])], lambda _s: to_json(map_from_entries(list_filter(_s, lambda _e, _i: "
-        "list_position(list_transform(_s, lambda _f: _f.key), _e.key) = _i))))[1]"
-    )
+    return f"to_json(map_from_entries(kql_first_entries(flatten([{listed}]))))"
 
 
 def _render_bag_has_key(bag: str, key: str) -> str:
@@ -315,12 +321,18 @@ def _render_bag_has_key(bag: str, key: str) -> str:
 
 
 def _render_bag_remove_keys(bag: str, keys: str) -> str:
-    names = f"CAST(to_json({keys}) AS VARCHAR[])"
-    remaining = f"list_filter(map_entries({render_as_json_map(bag)}), lambda _e: NOT list_contains({names}, _e.key))"
+    names, parsed = f"CAST(to_json({keys}) AS VARCHAR[])", render_as_json_map(bag)
+    # The names precede the entries of the bag, so that they replace the entries with equal keys.
+    removed = f"list_transform({names}, lambda _k: {{'key': _k, 'value': CAST(NULL AS JSON), 'stays': false}})"
+    entries = (
+        f"list_transform(map_entries({parsed}), lambda _e: {{'key': _e.key, 'value': _e.value, 'stays': true}})"
+    )
+    remaining = f"list_filter(kql_first_entries(list_concat({removed}, {entries})), lambda _e: _e.stays)"
     nested = f"json_type({bag}) = 'OBJECT' AND len(list_filter({names}, lambda _k: starts_with(_k, '$'))) > 0"
     return (
         f"CASE WHEN {nested} THEN CAST(kql_bag_without(CAST({bag} AS VARCHAR), {names}) AS JSON) "
-        f"ELSE to_json(map_from_entries({remaining})) END"
+        f"WHEN {parsed} IS NOT NULL THEN to_json(map_from_entries("
+        f"list_transform({remaining}, lambda _e: {{'key': _e.key, 'value': _e.value}}))) END"
     )
 
 
@@ -340,16 +352,15 @@ def _render_bag_set_key(bag: str, key: str, value: str) -> str:
 
 
 def _render_bag_zip(keys: str, values: str) -> str:
-    texts = (
-        f"list_filter(list_transform({render_as_json_list(keys)}, lambda _k, _i: "
-        f"{{'key': _k ->> '$', 'value': {render_as_json_list(values)}[_i], 'kind': json_type(_k), 'at': _i}}), "
-        "lambda _e: _e.kind = 'VARCHAR')"
+    pairs = (
+        "list_transform(_z.k, lambda _k, _i: "
+        "{'key': _k ->> '$', 'value': coalesce(_z.v[_i], CAST('null' AS JSON)), 'kind': json_type(_k)})"
     )
-    first = "list_filter(_s, lambda _e, _i: list_position(list_transform(_s, lambda _f: _f.key), _e.key) = _i)"
-    return (
-        f"list_transform([{texts}], lambda _s: to_json(map_from_entries(list_transform({first}, "
-        "lambda _e: {'key': _e.key, 'value': coalesce(_e.value, CAST('null' AS JSON))}))))[1]"
-    )
+    texts = f"list_filter({pairs}, lambda _e: _e.kind = 'VARCHAR')"
+    entries = f"list_transform(kql_first_entries({texts}), lambda _e: {{'key': _e.key, 'value': _e.value}})"
+    # The arrays are converted once, not for each element.
+    arrays = f"struct_pack(k := {render_as_json_list(keys)}, v := {render_as_json_list(values)})"
+    return f"list_transform([{arrays}], lambda _z: to_json(map_from_entries({entries})))[1]"
 
 
 def _render_bag_pack_columns(call: ir.FunctionCall) -> str:

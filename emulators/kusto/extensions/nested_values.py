@@ -55,23 +55,21 @@ def _split_json_path_into_keys(path: str) -> list[str]:
 
 
 def _remove_keys(bag: Any, keys: Sequence[str | None]) -> Any:
-    """Return a JSON object without the given keys; a key that starts with ``$`` is a path, a null key has no effect."""
-    remaining = bag
+    """Remove the given keys from a JSON object, and return it.
+
+    A key that starts with ``$`` is a path, a null key has no effect.
+    """
     for key in keys:
         if key is not None:
-            remaining = _remove_value_at_path(
-                remaining, _split_json_path_into_keys(key) if key.startswith("$") else [key]
-            )
-    return remaining
+            _remove_value_at_path(bag, _split_json_path_into_keys(key) if key.startswith("$") else [key])
+    return bag
 
 
-def _remove_value_at_path(bag: Any, keys: Sequence[str]) -> Any:
-    if not keys or not isinstance(bag, dict) or keys[0] not in bag:
-        return bag
-    first, *rest = keys
-    if rest:
-        return {**bag, first: _remove_value_at_path(bag[first], rest)}
-    return {key: value for key, value in bag.items() if key != first}
+def _remove_value_at_path(bag: Any, keys: Sequence[str]) -> None:
+    for key in keys[:-1]:
+        bag = bag.get(key) if isinstance(bag, dict) else None
+    if keys and isinstance(bag, dict):
+        bag.pop(keys[-1], None)
 
 
 def _set_value_at_path(bag: Any, keys: Sequence[str], value: Any) -> Any:

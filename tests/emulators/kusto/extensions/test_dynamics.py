@@ -1,5 +1,6 @@
 """Tests of functions over arrays, bags and sets, with the documented results."""
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -53,7 +54,10 @@ VALUES: list[tuple[str, Any]] = [
         "bag_merge(dynamic({'A1':12,'B1':2,'C1':3}), dynamic({'A2':81,'B2':82,'A1':1}))",
         {"A1": 12, "B1": 2, "C1": 3, "A2": 81, "B2": 82},
     ),
+    ("tostring(bag_merge(dynamic({'z':null,'b':2}), dynamic({'b':3,'z':1,'a':4})))", '{"z":null,"b":2,"a":4}'),
     ("bag_remove_keys(dynamic({'a':1,'b':{'c':2}}), dynamic(['a']))", {"b": {"c": 2}}),
+    ("tostring(bag_remove_keys(dynamic({'z':1,'b':2,'a':null}), dynamic(['q','b','b'])))", '{"z":1,"a":null}'),
+    ("bag_remove_keys(dynamic([1]), dynamic(['q']))", None),
     ("bag_set_key(dynamic({'k1':1}),'k2',2)", {"k1": 1, "k2": 2}),
     ("bag_set_key(dynamic({'k1':1,'k2':5}),'k1',3)", {"k1": 3, "k2": 5}),
     (
@@ -61,6 +65,7 @@ VALUES: list[tuple[str, Any]] = [
         {"Id": 10, "Name": "Laser", "Color": "Red", "Power": 27},
     ),
     ("bag_zip(dynamic(['a','b']), dynamic([1]))", {"a": 1, "b": None}),
+    ("tostring(bag_zip(dynamic(['z',5,'a','z']), dynamic([1,2,null,4])))", '{"z":1,"a":null}'),
     ("range(1,8,3)", [1, 4, 7]),
     ("range(1,4)", [1, 2, 3, 4]),
     (
@@ -111,6 +116,24 @@ def test_the_comparisons_of_a_set_function_are_limited(endpoint: Endpoint, name:
     assert endpoint.query_rows(f"print n = array_length({name}(range(1, 4096), range(1, 4095)))") == [[length]]
     error = endpoint.query_error(f"print n = array_length({name}(range(1, 10001), range(20001, 30000)))")
     assert f"{name}() of arrays with more than 100000000 pairs" in str(error)
+
+
+@pytest.mark.parametrize(
+    ("expression", "count"),
+    [
+        ("bag_zip(k, k)", 20_000),
+        ("bag_merge(bag_zip(k, k), bag_zip(array_reverse(k), k))", 20_000),
+        ("bag_remove_keys(bag_zip(k, k), array_slice(k, 0, 9999))", 10_000),
+        ("bag_remove_keys(bag_zip(k, k), array_concat(array_slice(k, 0, 9999), dynamic(['$.k1'])))", 10_000),
+    ],
+)
+def test_functions_of_bags_do_not_compare_all_keys_with_each_other(
+    endpoint: Endpoint, expression: str, count: int
+) -> None:
+    """A function of bags with thousands of keys does not compare each key with all others, which takes minutes."""
+    source = "range x from 1 to 20000 step 1 | summarize k = make_list(strcat('k', x))"
+    query = f"{source} | project n = array_length(bag_keys({expression}))"
+    assert endpoint.query_rows(query, servertimeout=timedelta(seconds=20)) == [[count]]
 
 
 def test_sql_for_nested_calls_grows_linearly(endpoint: Endpoint) -> None:

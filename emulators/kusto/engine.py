@@ -33,8 +33,8 @@ from emulators.kusto.options import RequestOptions
 from emulators.kusto.parameters import bind_parameters
 from emulators.kusto.positions import find_and_add_position, has_call_of_any_function
 from emulators.kusto.sandbox import abort_process, has_leaked_memory
-from emulators.kusto.series_functions import bind_stop_event
 from emulators.kusto.statements import FIRST_RESULT, ResultPlace
+from emulators.kusto.stop_events import bind_stop_event
 from emulators.kusto.translate import Translation
 from emulators.kusto.translator import Translator
 

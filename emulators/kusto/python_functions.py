@@ -1,14 +1,17 @@
 """Functions in Python that the generated SQL calls, because SQL cannot compute their results.
 
 DuckDB calls such a function for each row; during a call, other Python threads must wait. Therefore a function must
-return within a few milliseconds, and must limit the size of its result.
+return within a few milliseconds, and must limit the size of its result. After the query has been stopped, no further
+row is computed.
 """
 
+import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from emulators.kusto.library_errors import MARK
+from emulators.kusto.stop_events import raise_if_stopped, select_execution
 
 if TYPE_CHECKING:
     import duckdb
@@ -21,7 +24,7 @@ class PythonFunction:
     Attributes:
         name: name of the function in SQL.
         run: the function; it receives null as None, and returns None for null.
-        parameters: DuckDB type of each parameter.
+        parameters: DuckDB type of each parameter. In SQL, `EXECUTION` precedes the arguments.
         result: DuckDB type of the result.
         is_constant: False if two calls with the same arguments can return different values.
     """
@@ -47,9 +50,30 @@ def register_python_functions(connection: "duckdb.DuckDBPyConnection", functions
     for function in functions:
         connection.create_function(
             function.name,
-            function.run,
-            [*function.parameters],
+            _build_stoppable_function(function),
+            ["BIGINT", *function.parameters],
             function.result,
             null_handling=FunctionNullHandling.SPECIAL,
             side_effects=not function.is_constant,
         )
+
+
+def _build_stoppable_function(function: PythonFunction) -> Callable[..., Any]:
+    def run(execution: int | None, *values: Any) -> Any:
+        select_execution(execution)
+        raise_if_stopped()
+        return function.run(*values)
+
+    run.__signature__ = build_positional_signature(1 + len(function.parameters))  # type: ignore[attr-defined]
+    return run
+
+
+def build_positional_signature(count: int) -> inspect.Signature:
+    """Build the signature of a function, because DuckDB compares the number of parameters with the declared types.
+
+    Args:
+        count: number of parameters.
+    """
+    return inspect.Signature(
+        [inspect.Parameter(f"a{index}", inspect.Parameter.POSITIONAL_ONLY) for index in range(count)]
+    )

@@ -4,14 +4,13 @@ DuckDB calls a function with the values of up to 2048 rows. The function compute
 been stopped, the function ends before the next row, so that a cancelled query does not run for seconds.
 """
 
-import contextlib
 import importlib
-import inspect
-import itertools
-import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+from emulators.kusto.python_functions import build_positional_signature
+from emulators.kusto.stop_events import EXECUTION, raise_if_stopped, select_execution
 
 if TYPE_CHECKING:
     import duckdb
@@ -19,20 +18,11 @@ if TYPE_CHECKING:
 
 PREFIX = "series_python_"
 """Start of the SQL name of every function."""
-EXECUTION = "getvariable('series_execution')"
-"""SQL for the first argument of every function, the number of the execution (see `bind_stop_event`)."""
 
 _SQL_TYPES = {
     "series": "DOUBLE[]", "integers": "BIGINT[]", "texts": "VARCHAR[]", "real": "DOUBLE", "long": "BIGINT",
     "text": "VARCHAR",
 }  # fmt: skip
-_NUMBERS = itertools.count(1)
-_STOPPED: dict[int, threading.Event] = {}
-_CURRENT = threading.local()
-
-
-class ExecutionStoppedError(Exception):
-    """The query that called a Python function has been stopped."""
 
 
 @dataclass(frozen=True)
@@ -75,31 +65,6 @@ def register_series_functions(connection: "duckdb.DuckDBPyConnection", functions
         )
 
 
-def raise_if_stopped() -> None:
-    """Raise ExecutionStoppedError if the query that called the current function has been stopped.
-
-    A function that can take more than a fraction of a second must call this from time to time.
-    """
-    stopped = getattr(_CURRENT, "stopped", None)
-    if stopped is not None and stopped.is_set():
-        raise ExecutionStoppedError
-
-
-@contextlib.contextmanager
-def bind_stop_event(cursor: "duckdb.DuckDBPyConnection", sql: str, stopped: threading.Event) -> Iterator[None]:
-    """Context manager: stop the Python functions called by ``sql`` on ``cursor`` as soon as ``stopped`` is set."""
-    if PREFIX not in sql:
-        yield
-        return
-    number = next(_NUMBERS)
-    _STOPPED[number] = stopped
-    try:
-        cursor.execute(f"SET VARIABLE series_execution = CAST({number} AS BIGINT)")
-        yield
-    finally:
-        del _STOPPED[number]
-
-
 def _build_vectorized_function(function: SeriesFunction) -> Callable[..., "pa.Array"]:
     # Translator processes load neither NumPy nor Arrow.
     import numpy as np  # noqa: PLC0415
@@ -108,7 +73,7 @@ def _build_vectorized_function(function: SeriesFunction) -> Callable[..., "pa.Ar
 
     def compute_rows(execution: "pa.ChunkedArray", *columns: "pa.ChunkedArray") -> "pa.Array":
         compute = _import_function(function.compute)
-        _CURRENT.stopped = _STOPPED.get(execution[0].as_py()) if len(execution) else None
+        select_execution(execution[0].as_py() if len(execution) else None)
         rows: list[Mapping[str, Any] | None] = []
         with np.errstate(all="ignore"):  # an overflow is an infinite number of the result
             for arguments in zip(*map(iterate_values, columns), strict=True):
@@ -116,10 +81,7 @@ def _build_vectorized_function(function: SeriesFunction) -> Callable[..., "pa.Ar
                 rows.append(compute(*arguments))
         return to_struct_array(function.outputs, rows)
 
-    # DuckDB compares the number of parameters with the declared types.
-    names = ["execution", *(f"argument{index}" for index in range(len(function.parameters)))]
-    parameters = [inspect.Parameter(name, inspect.Parameter.POSITIONAL_ONLY) for name in names]
-    compute_rows.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    compute_rows.__signature__ = build_positional_signature(1 + len(function.parameters))  # type: ignore[attr-defined]
     return compute_rows
 
 

@@ -24,7 +24,8 @@ from emulators.kusto.extensions.registry import ANY_NUMBER, add_custom_function
 from emulators.kusto.extensions.scalar_calls import ScalarCall, build_python_functions, install_scalar_calls
 from emulators.kusto.extensions.sql import render_expression
 from emulators.kusto.python_functions import PythonFunction
-from emulators.kusto.series_functions import SeriesFunction, raise_if_stopped
+from emulators.kusto.series_functions import SeriesFunction
+from emulators.kusto.stop_events import EXECUTION, raise_if_stopped
 
 REGISTER_BITS = 14
 REGISTERS = 1 << REGISTER_BITS
@@ -199,7 +200,7 @@ class HashSetAggregate(AggregateSpec):
     def render(self, args: list[str]) -> str:
         """Return the SQL of the aggregate; the arguments are SQL texts."""
         where = f" AND {args[1]}" if self.name == "hll_if" else ""
-        hashes = f"list(DISTINCT kql_hash({args[0]})) FILTER (WHERE {args[0]} IS NOT NULL{where})"
+        hashes = f"list(DISTINCT kql_hash({EXECUTION}, {args[0]})) FILTER (WHERE {args[0]} IS NOT NULL{where})"
         return _render_call_with_json_result(_HASH_SET, hashes)
 
 

@@ -17,6 +17,7 @@ from emulators.kusto.extensions.sql import (
     render_with_arguments_evaluated_once,
 )
 from emulators.kusto.extensions.type_checks import add_type_guard, render_error
+from emulators.kusto.stop_events import EXECUTION
 
 SUPPORTED: tuple[str, ...] = (
     "array_iff",
@@ -330,7 +331,7 @@ def _render_bag_remove_keys(bag: str, keys: str) -> str:
     remaining = f"list_filter(kql_first_entries(list_concat({removed}, {entries})), lambda _e: _e.stays)"
     nested = f"json_type({bag}) = 'OBJECT' AND len(list_filter({names}, lambda _k: starts_with(_k, '$'))) > 0"
     return (
-        f"CASE WHEN {nested} THEN CAST(kql_bag_without(CAST({bag} AS VARCHAR), {names}) AS JSON) "
+        f"CASE WHEN {nested} THEN CAST(kql_bag_without({EXECUTION}, CAST({bag} AS VARCHAR), {names}) AS JSON) "
         f"WHEN {parsed} IS NOT NULL THEN to_json(map_from_entries("
         f"list_transform({remaining}, lambda _e: {{'key': _e.key, 'value': _e.value}}))) END"
     )
@@ -344,7 +345,8 @@ def _render_bag_set_key(bag: str, key: str, value: str) -> str:
     )
     return (
         f"CASE WHEN json_type({bag}) = 'OBJECT' AND (starts_with({key}, '$.') OR starts_with({key}, '$[')) THEN "
-        f"CAST(kql_bag_with(CAST({bag} AS VARCHAR), {key}, CAST({_render_json_conversion(value)} AS VARCHAR)) AS JSON) "
+        f"CAST(kql_bag_with({EXECUTION}, CAST({bag} AS VARCHAR), {key}, "
+        f"CAST({_render_json_conversion(value)} AS VARCHAR)) AS JSON) "
         f"WHEN len({others}) < len(map_entries({render_as_json_map(bag)})) THEN to_json(map_from_entries({placed})) "
         f"ELSE to_json(map_from_entries(list_append(map_entries({render_as_json_map(bag)}), "
         f"{{'key': {key}, 'value': {_render_json_conversion(value)}}}))) END"

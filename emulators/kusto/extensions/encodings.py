@@ -28,6 +28,7 @@ from emulators.kusto.extensions.sql import render_expression, render_with_argume
 from emulators.kusto.extensions.static_types import infer_static_type
 from emulators.kusto.library_errors import RUNAWAY
 from emulators.kusto.python_functions import FunctionFailure, PythonFunction
+from emulators.kusto.stop_events import EXECUTION
 
 _WHOLE = frozenset({"int", "long", None})
 _MASK = (1 << 64) - 1
@@ -136,7 +137,7 @@ def _combine_hashes(values: list[int | None]) -> int | None:
 macros: tuple[str, ...] = (
     # The macro copies its argument several times, so that the argument must be a name or a constant.
     (
-        "CREATE OR REPLACE MACRO kql_hash(v) AS kql_hash_text(typeof(v), CASE typeof(v) "
+        "CREATE OR REPLACE MACRO kql_hash(e, v) AS kql_hash_text(e, typeof(v), CASE typeof(v) "
         "WHEN 'TIMESTAMP' THEN CAST(epoch_us(CAST(CAST(v AS VARCHAR) AS TIMESTAMP)) AS VARCHAR) "
         "WHEN 'INTERVAL' THEN CAST(epoch_us(CAST(CAST(v AS VARCHAR) AS INTERVAL)) AS VARCHAR) "
         "ELSE CAST(v AS VARCHAR) END)"
@@ -145,22 +146,27 @@ macros: tuple[str, ...] = (
 
 
 def _render_hash(call: ir.FunctionCall) -> str:
-    sql = render_with_arguments_evaluated_once([render_expression(call.args[0])], lambda value: f"kql_hash({value})")
-    return f"kql_hash_rest({sql}, CAST({render_expression(call.args[1])} AS BIGINT))" if len(call.args) > 1 else sql
+    sql = _render_hash_of_argument(call.args[0])
+    if len(call.args) == 1:
+        return sql
+    return f"kql_hash_rest({EXECUTION}, {sql}, CAST({render_expression(call.args[1])} AS BIGINT))"
 
 
 def _render_hash_many(call: ir.FunctionCall) -> str:
-    values = [
-        render_with_arguments_evaluated_once([render_expression(arg)], lambda value: f"kql_hash({value})")
-        for arg in call.args
-    ]
-    return f"kql_hash_combined([{', '.join(values)}])"
+    return f"kql_hash_combined({EXECUTION}, [{', '.join(map(_render_hash_of_argument, call.args))}])"
+
+
+def _render_hash_of_argument(arg: ir.Expr) -> str:
+    return render_with_arguments_evaluated_once(
+        [render_expression(arg)], lambda value: f"kql_hash({EXECUTION}, {value})"
+    )
 
 
 def _render_hash_combine(call: ir.FunctionCall) -> str:
     # Other values than whole numbers are no hashes yet.
     hashes = [arg if infer_static_type(arg) in _WHOLE else ir.FunctionCall("hash", (arg,)) for arg in call.args]
-    return f"kql_hash_combined([{', '.join(f'CAST({render_expression(each)} AS BIGINT)' for each in hashes)}])"
+    listed = ", ".join(f"CAST({render_expression(each)} AS BIGINT)" for each in hashes)
+    return f"kql_hash_combined({EXECUTION}, [{listed}])"
 
 
 MAX_DECOMPRESSED_BYTES = 16_777_216

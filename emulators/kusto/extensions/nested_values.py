@@ -25,6 +25,7 @@ from emulators.kusto.extensions.sql import quote_text, render_expression, render
 from emulators.kusto.extensions.static_types import DYNAMICS, NUMBERS, DynamicLiteral, infer_static_type
 from emulators.kusto.extensions.tree import get_child_rules, get_rule_name
 from emulators.kusto.python_functions import FunctionFailure, PythonFunction
+from emulators.kusto.stop_events import EXECUTION
 
 _STEP = re.compile(r"""\.([A-Za-z_][\w-]*)|\[(?:'([^']*)'|"([^"]*)")\]""")
 _LONG_INTEGER = re.compile(r"\d{19}")
@@ -307,7 +308,7 @@ def _render_array_sort(render_single_array: Callable[[ir.FunctionCall], str], ca
     listed = ", ".join(f"CAST(to_json({render_expression(array)}) AS VARCHAR)" for array in arrays)
     descending = str(_SORT_FUNCTIONS[call.name]).lower()
     flag = "true" if last is None else render_expression(last)
-    return f"CAST(kql_sorted_arrays([{listed}], {descending}, {flag}) AS JSON)"
+    return f"CAST(kql_sorted_arrays({EXECUTION}, [{listed}], {descending}, {flag}) AS JSON)"
 
 
 def _build_expressions_of_sorted_arrays(call: ir.FunctionCall) -> list[ir.Expr]:

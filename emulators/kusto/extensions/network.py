@@ -25,6 +25,7 @@ from emulators.kusto.extensions.sql import quote_name
 from emulators.kusto.extensions.tree import get_source_position
 from emulators.kusto.extensions.window_plan import choose_unused_prefix
 from emulators.kusto.python_functions import PythonFunction
+from emulators.kusto.stop_events import EXECUTION
 
 _V4_BITS = 32
 _V6_BITS = 128
@@ -247,8 +248,8 @@ class IpLookup(UnorderedOutputOperator):
             check_column_exists(name, own)
         kind, p = "LEFT JOIN" if self.unmatched else "JOIN", choose_unused_prefix([*input_columns, *own])
         sides = (
-            f"SELECT *, row_number() OVER () AS {p}n, kql_ip_range({quote_name(key)}, {self.version}) AS {p}i "  # noqa: S608
-            f"FROM {rows}"
+            f"SELECT *, row_number() OVER () AS {p}n, "  # noqa: S608  quoted, rendered
+            f"kql_ip_range({EXECUTION}, {quote_name(key)}, {self.version}) AS {p}i FROM {rows}"
             for key, rows in (
                 (self.source_key, input_sql),
                 (self.lookup_key, f"({translate.to_sql(self.lookup, known)})"),

@@ -36,6 +36,7 @@ from emulators.kusto.extensions.type_checks import (
     render_type_test,
 )
 from emulators.kusto.python_functions import PythonFunction
+from emulators.kusto.stop_events import EXECUTION
 
 SUPPORTED: tuple[str, ...] = ("decimal() literals with nine digits after the point",)
 
@@ -132,7 +133,7 @@ def _patch_render_tostring(library_function: Callable[[ir.Expr], str]) -> Callab
     def render_tostring(node: ir.Expr) -> str:
         if infer_type_with_decimals(node) != "decimal":
             return library_function(node)
-        return f"coalesce(kql_decimal_text(CAST({render_expression(node)} AS VARCHAR)), '')"
+        return f"coalesce(kql_decimal_text({EXECUTION}, CAST({render_expression(node)} AS VARCHAR)), '')"
 
     return render_tostring
 
@@ -454,7 +455,7 @@ def _is_timespan(expr: ir.Expr) -> bool:
 
 macros: tuple[str, ...] = (
     (
-        "CREATE OR REPLACE MACRO kql_decimal_quotient(a, b) AS CAST(kql_decimal_divided("
+        f"CREATE OR REPLACE MACRO kql_decimal_quotient(a, b) AS CAST(kql_decimal_divided({EXECUTION}, "
         f"CAST(a AS VARCHAR), CAST(b AS VARCHAR)) AS {_DECIMAL})"
     ),
     "CREATE OR REPLACE MACRO kql_decimal_bin(v, r) AS CASE WHEN r > 0 THEN v - ((v % r) + r) % r END",

@@ -22,6 +22,7 @@ from emulators.kusto.extensions.sql import quote_text, render_expression
 from emulators.kusto.extensions.tree import get_child_rules, get_rule_name, get_source_position, list_nodes_by_rule
 from emulators.kusto.extensions.window_plan import choose_unused_prefix
 from emulators.kusto.python_functions import FunctionFailure, PythonFunction
+from emulators.kusto.stop_events import EXECUTION
 
 MAX_CHARACTERS = 65_536
 """Maximum length of a text that a Python function parses."""
@@ -219,7 +220,8 @@ class ParseKv(PipelineOperator):
     def _render_key_value_pairs(self) -> str:
         text = render_text_argument(self.text)
         if self.options:
-            found = f"from_json(kql_key_values({text}, {quote_text(self.options)}), '\"MAP(VARCHAR,VARCHAR)\"')"
+            parsed = f"kql_key_values({EXECUTION}, {text}, {quote_text(self.options)})"
+            found = f"from_json({parsed}, '\"MAP(VARCHAR,VARCHAR)\"')"
             return f"list_transform(map_entries({found}), lambda z: {{'k': z.key, 'v': z.value}})"
         if not self.delimiters:
             groups = ", ".join(f"regexp_extract_all({text}, {quote_text(self.pattern)}, {group})" for group in (1, 2))

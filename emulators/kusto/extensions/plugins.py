@@ -29,6 +29,7 @@ from emulators.kusto.extensions.several_results import parse_preview
 from emulators.kusto.extensions.sql import SQL_TYPES, quote_name, render_expression
 from emulators.kusto.extensions.tree import get_child_rules, get_source_position, list_nodes_by_rule
 from emulators.kusto.python_functions import FunctionFailure, PythonFunction
+from emulators.kusto.stop_events import EXECUTION
 
 SUPPORTED: tuple[str, ...] = (
     "evaluate bag_unpack (prefix, columnsConflict, ignoredProperties, output schema)",
@@ -329,7 +330,7 @@ class DistinctIntersections(UnorderedOutputOperator):
             check_column_exists(name, input_columns)
         listed = ", ".join(f"CAST({quote_name(name)} AS VARCHAR)" for name in self.sets)
         counts = [
-            f"kql_intersections([{listed}])[{index}] AS {quote_name(name)}"
+            f"kql_intersections({EXECUTION}, [{listed}])[{index}] AS {quote_name(name)}"
             for index, name in enumerate(self.infer_columns(input_columns)[len(input_columns) :], start=1)
         ]
         return f"SELECT *, {', '.join(counts)} FROM {input_sql}"  # noqa: S608  quoted names

@@ -5,7 +5,6 @@ An extension lists its functions as `ScalarCall`. ``build_python_functions`` cre
 """
 
 import functools
-import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -18,6 +17,7 @@ from emulators.kusto.extensions.known_types import infer_type
 from emulators.kusto.extensions.registry import ANY_NUMBER, add_custom_function
 from emulators.kusto.extensions.sql import render_expression
 from emulators.kusto.python_functions import FunctionFailure, PythonFunction
+from emulators.kusto.stop_events import EXECUTION
 
 _SQL_TYPES = {
     "string": "VARCHAR", "long": "BIGINT", "int": "INTEGER", "real": "DOUBLE", "bool": "BOOLEAN", "dynamic": "VARCHAR",
@@ -114,9 +114,6 @@ def _build_function_that_parses_arguments(call: ScalarCall) -> Callable[..., Any
             return call.missing  # the function rejects a value as invalid
         return orjson.dumps(found).decode() if call.result == "dynamic" and found is not None else found
 
-    # DuckDB compares the number of parameters with the declared types.
-    names = [inspect.Parameter(f"a{index}", inspect.Parameter.POSITIONAL_ONLY) for index in range(len(kinds))]
-    run.__signature__ = inspect.Signature(names)  # type: ignore[attr-defined]
     return run
 
 
@@ -141,7 +138,7 @@ def _render_call(call: ScalarCall, node: ir.FunctionCall) -> str:
     if several:
         listed = ", ".join(f"CAST(to_json({render_expression(arg)}) AS VARCHAR)" for arg in node.args[len(single) :])
         rendered.append(f"CAST([{listed}] AS VARCHAR[])")
-    sql = f"{call.sql_name}({', '.join(rendered)})"
+    sql = f"{call.sql_name}({', '.join([EXECUTION, *rendered])})"
     return f"CAST({sql} AS {_RESULTS[call.result]})" if call.result in _RESULTS else sql
 
 

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from emulators.kusto.python_functions import FunctionFailure
-from emulators.kusto.series_functions import raise_if_stopped
+from emulators.kusto.stop_events import raise_if_stopped
 
 type Numbers = np.ndarray[Any, np.dtype[np.float64]]
 

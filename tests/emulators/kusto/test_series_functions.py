@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from emulators.kusto.sandbox import open_database
-from emulators.kusto.series_functions import SeriesFunction, bind_stop_event, register_series_functions
+from emulators.kusto.series_functions import SeriesFunction, register_series_functions
+from emulators.kusto.stop_events import bind_stop_event
 
 STOPPED = threading.Event()
 SEEN: list[int] = []
@@ -72,15 +73,6 @@ def test_a_stopped_query_calls_its_python_function_no_more(connection: duckdb.Du
     with bind_stop_event(cursor, sql, STOPPED), pytest.raises(duckdb.Error, match="ExecutionStoppedError"):
         cursor.execute(sql).fetchall()
     assert len(SEEN) == 3
-
-
-def test_queries_without_python_functions_are_not_registered_for_cancellation(
-    connection: duckdb.DuckDBPyConnection,
-) -> None:
-    """A query that calls no Python function is not registered for cancellation."""
-    cursor = connection.cursor()
-    with bind_stop_event(cursor, "SELECT 1", STOPPED):
-        assert cursor.execute("SELECT getvariable('series_execution')").fetchall() == [(None,)]
 
 
 def test_numeric_arguments_of_python_functions_are_doubles(connection: duckdb.DuckDBPyConnection) -> None:

@@ -13,7 +13,8 @@ from emulators.kusto.sandbox import open_database
 from emulators.kusto.series import filters
 from emulators.kusto.series.decomposition import MAX_PERIODS
 from emulators.kusto.series.regression import MAX_DEGREE
-from emulators.kusto.series_functions import ExecutionStoppedError, SeriesFunction, register_series_functions
+from emulators.kusto.series_functions import SeriesFunction, register_series_functions
+from emulators.kusto.stop_events import ExecutionStoppedError
 from tests.emulators.kusto.endpoints import Endpoint
 
 SERIES = {

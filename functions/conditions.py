@@ -15,7 +15,7 @@ READ_CONDITIONS: Final[Mapping[str, Mapping[str, Any]]] = {
         "example": '"1a"',
     },
     "If-None-Match": {
-        "description": "Reply 304 if one of these ETags matches the stored version. `*` matches every version.",
+        "description": "Reply 304 if one of these ETags matches the current version. `*` matches every version.",
         "schema": _TAGS,
         "example": '"1a"',
     },

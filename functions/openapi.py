@@ -9,6 +9,7 @@ from typing import Any, Final
 import orjson
 
 from functions import GROUPS
+from functions.conditions import KNOWN_VERSION, parse_if_none_match
 from functions.lazy_groups import load_operations
 from shared.auth.principals import Principal
 from shared.catalog.snapshot import Catalog
@@ -107,7 +108,8 @@ OPENAPI_DOCS = OperationDocs(
             200, "The OpenAPI document.", dict[str, Any], {"openapi": "3.1.1", "info": {}, "paths": {}}, headers=ETAG
         ),
         NOT_MODIFIED,
-    )
+    ),
+    headers=KNOWN_VERSION,
 )
 
 
@@ -117,6 +119,7 @@ _CACHE = OpenApiCache()
 @GROUP.endpoint("GET", "oi-api/openapi", unknown=UnknownNames.IGNORE, docs=OPENAPI_DOCS)
 async def openapi_document(call: Call) -> Reply:
     """Return the OpenAPI 3.1 document of the operations that the caller may use."""
+    condition = parse_if_none_match(call.request)
     document = await _get_or_build_document(call.principal)
     headers = {
         "Content-Type": JSON,
@@ -124,7 +127,7 @@ async def openapi_document(call: Call) -> Reply:
         "Cache-Control": "private, no-cache",
         "Vary": "Authorization",
     }
-    if document.etag in call.request.headers.get("if-none-match", ""):
+    if condition.is_not_modified(document.etag):
         return Reply(304, b"", headers)
     return Reply(200, document.body, headers)
 

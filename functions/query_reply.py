@@ -8,6 +8,7 @@ from enum import StrEnum
 from typing import Any, Final
 from urllib.parse import quote
 
+from functions.conditions import parse_if_none_match
 from shared.http.messages import JSON, Reply, Request
 from shared.http.negotiation import choose_media_type
 from shared.runtime import LARGE
@@ -150,6 +151,9 @@ async def build_query_reply(request: Request, result: QueryResult, row_format: R
         request: request of the caller, with its headers Accept and If-None-Match.
         result: result of the query, with values by column if :func:`is_reply_columnar` is true, else with rows.
         row_format: format that the caller selected; None for the media type that the header Accept prefers.
+
+    Raises:
+        WorkspaceError: INVALID with the field ``If-None-Match`` if the header is not a list of ETags.
     """
     media_type = _choose_media_type(request, row_format)
     size = _estimate_reply_size(result, media_type)
@@ -157,7 +161,8 @@ async def build_query_reply(request: Request, result: QueryResult, row_format: R
         size, _serialise_rows_and_compute_etag, result, media_type
     )
     headers = {"ETag": etag, "Cache-Control": "private, no-cache", **_VARY}
-    if request.method in ("GET", "HEAD") and _matches_etag(request.headers.get("if-none-match", ""), etag):
+    # The condition compares opaque tags, without the prefix of weak ETags.
+    if request.method in ("GET", "HEAD") and parse_if_none_match(request).is_not_modified(etag.removeprefix("W/")):
         return Reply(304, b"", headers)
     headers |= _build_execution_headers(result)
     if media_type == JSON:
@@ -237,11 +242,6 @@ def _compute_etag(result: QueryResult, media_type: str, rows: Sequence[bytes]) -
     for part in rows:
         digest.update(part)
     return f'W/"{digest.hexdigest()}"'
-
-
-def _matches_etag(if_none_match: str, etag: str) -> bool:
-    candidates = {candidate.strip() for candidate in if_none_match.split(",")}
-    return "*" in candidates or etag in candidates or etag.removeprefix("W/") in candidates
 
 
 def to_csv(result: QueryResult) -> bytes:

@@ -9,6 +9,7 @@ from typing import Annotated, Any, Final
 
 from pydantic import AliasChoices, BaseModel, BeforeValidator, Field, StrictStr, WithJsonSchema
 
+from functions.conditions import parse_if_none_match
 from functions.query_reply import RowFormat, build_query_reply, is_reply_columnar
 from functions.reply_docs import warm_queries as replies
 from shared.auth.rights import AccessRight
@@ -111,6 +112,8 @@ class AdHocBody(TimeSelection, ModelWithAliases):
 
 async def _check_execute_query(call: Call[ExecuteRestQuery], faults: ValidationErrors) -> None:
     _check_time_selection(call.query, faults)
+    with faults.collect_raised_error():
+        parse_if_none_match(call.request)
 
 
 def _check_time_selection(selection: TimeSelection, faults: ValidationErrors) -> None:

@@ -3,7 +3,7 @@
 from datetime import datetime
 from typing import Any, Final, NotRequired, TypedDict
 
-from functions.conditions import WRITE_CONDITIONS
+from functions.conditions import KNOWN_VERSION, WRITE_CONDITIONS
 from functions.reply_docs.workspace_document import DocumentWarning
 from shared.catalog.models import LOOKUP_PATTERN, ParameterType
 from shared.http.operation_docs import (
@@ -204,7 +204,9 @@ _ROWS = DocumentedReply(
 )
 ENGINE_REFUSALS = (503, 504)
 
-EXECUTED = OperationDocs((_ROWS, NOT_MODIFIED), error_statuses=(400, 403, 404, *ENGINE_REFUSALS))
+EXECUTED = OperationDocs(
+    (_ROWS, NOT_MODIFIED), error_statuses=(400, 403, 404, *ENGINE_REFUSALS), headers=KNOWN_VERSION
+)
 AD_HOC = OperationDocs(
     (
         DocumentedReply(

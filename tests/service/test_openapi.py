@@ -56,6 +56,7 @@ def test_the_document_contains_approved_queries(service: Service) -> None:
             names = {parameter["name"] for parameter in created["parameters"]}
             assert names == {
                 "Oi-Version",
+                "If-None-Match",
                 "timeRange",
                 "from",
                 "to",

@@ -259,13 +259,14 @@ def test_csv_escapes_formulas(service_with_readings: Service) -> None:
 
 
 def test_unchanged_query_rows_get_304(service_with_readings: Service) -> None:
-    """A request with the ETag of the last reply gets 304, unless the rows have changed."""
+    """A request with the ETag of the last reply gets 304, unless the rows have changed; an invalid header gets 400."""
     client = service_with_readings.create_client("viewer@t")
     address = "/api/workspaces/explorer/warm-queries/newest?p.connection=lathe&p.above=5&limit=1&timeRange=P366D"
     first = client.get(address)
     again = client.get(address, headers={"If-None-Match": first.headers["etag"]})
     assert (again.status_code, again.content, again.headers["etag"]) == (304, b"", first.headers["etag"])
     assert client.get(address, headers={"If-None-Match": '"other"'}).status_code == 200
+    assert check_failing_fields(client.get(address, headers={"If-None-Match": "other"})) == ["If-None-Match"]
     assert client.get(address, headers={"Accept": "text/csv"}).headers["etag"] != first.headers["etag"]
 
 

@@ -2,9 +2,11 @@
 
 import pytest
 
+from functions import GROUPS
 from functions.conditions import parse_conditional_headers, parse_if_none_match
 from shared.errors import WorkspaceError
 from shared.http.messages import Request
+from shared.http.operation_docs import NOT_MODIFIED
 
 
 def build_request(**headers: str) -> Request:
@@ -30,3 +32,10 @@ def test_a_malformed_conditional_header_is_named(header: str) -> None:
     with pytest.raises(WorkspaceError) as raised:
         parse_conditional_headers(build_request(**{header: "1"}))
     assert header.replace("_", "-") in raised.value.detail.lower()
+
+
+def test_each_operation_that_replies_304_declares_the_condition() -> None:
+    """Each operation with a documented 304 reply documents the header If-None-Match, so that clients can send it."""
+    operations = [each for group in GROUPS for each in group.operations if NOT_MODIFIED in each.docs.replies]
+    assert {"execute_warm_query", "openapi_document", "issue_receipt"} <= {each.name for each in operations}
+    assert [each.name for each in operations if "If-None-Match" not in each.docs.headers] == []

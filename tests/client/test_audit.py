@@ -1,4 +1,4 @@
-"""Tests that the client and the command `oi` report what the audit log ignored, did not store or could not read."""
+"""Tests of requests for audit records and proofs, and of reports of ignored, refused and damaged data."""
 
 import json
 from collections.abc import Callable
@@ -86,3 +86,23 @@ def test_a_property_that_an_event_does_not_have_is_not_sent(requests: list[httpx
             workspace.audit.append("Valve.Opened", "Valve", "V-7", Afterstate={"open": True})
     required = {"ActionType": "Valve.Opened", "EntityType": "Valve", "EntityID": "V-7"}
     assert [json.loads(each.content) for each in requests] == [{**required, **members}]
+
+
+def test_a_proof_without_a_size_is_for_the_newest_checkpoint(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a size, the client requests a proof for the newest checkpoint of the same chain."""
+    requested: list[str] = []
+
+    def reply_to_request(request: httpx.Request) -> httpx.Response:
+        requested.append(request.url.raw_path.decode())
+        return httpx.Response(200, json={"size": 42})
+
+    client = httpx.Client(base_url="https://plant.example", transport=httpx.MockTransport(reply_to_request))
+    monkeypatch.setattr("oi._sync.transport.httpx.Client", lambda **_: client)
+    with Workspace("https://plant.example", token="t") as workspace:
+        workspace.audit.prove(7, scope="line-1")
+        workspace.audit.prove(7, size=9)
+    assert requested == [
+        "/oi-api/provenance/checkpoint?scopeKey=line-1",
+        "/oi-api/provenance/proof?scopeKey=line-1&sequence=7&size=42",
+        "/oi-api/provenance/proof?sequence=7&size=9",
+    ]

@@ -219,10 +219,18 @@ class AsyncAudit:
 
         Args:
             sequence: number of the record in the chain, from 1.
-            size: number of records that the proof's Merkle tree covers; all records of the chain if omitted.
+            size: number of records that the proof's Merkle tree covers; that of the newest checkpoint if omitted.
             target: name of the container with the chain; if omitted, the service chooses it by `scope`.
             scope: scope of the chain; None for a chain of the workspace.
+
+        Raises:
+            InvalidRequestError: the chain has fewer records than `size`, or `size` does not cover the record; without
+                `size`, the record may be newer than the newest checkpoint.
+            NotFoundError: `size` is omitted, and the chain has no checkpoint yet.
         """
+        if size is None:
+            checkpoint = await self.checkpoint(target=target, scope=scope)
+            size = checkpoint["size"]
         parameters = {"target": target, "scopeKey": scope, "sequence": sequence, "size": size}
         proof: InclusionProof = await self._transport.get_json(f"{_ROUTE}/proof", parameters)
         return proof

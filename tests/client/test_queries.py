@@ -1,12 +1,18 @@
 """Tests of the execution of queries with the client library and the command `oi`, with a fake service."""
 
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import httpx
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from oi import NotFoundError, Workspace
 from oi.cli.main import execute
+from oi.instants import format_duration
+
+from shared.catalog.durations import parse_duration
 
 REPLY = {
     "query": "Q",
@@ -57,6 +63,33 @@ def test_slashes_of_an_api_path_are_not_encoded(workspace: Workspace, requested_
     workspace.queries.run("hall/rows", parameters={"a": "x&y"})
     workspace.queries.run("what?#%")
     assert requested_paths == ["/oi-api/warm-queries/hall/rows?p.a=x%26y", "/oi-api/warm-queries/what%3F%23%25"]
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (True, "true"),
+        (4.5, "4.5"),
+        ("a,b", "a,b"),
+        (["rig-1", None], '["rig-1",null]'),
+        ({"min": 1}, '{"min":1}'),
+        (datetime(2026, 1, 5, 8, tzinfo=UTC), "2026-01-05T08:00:00+00:00"),
+        (timedelta(days=1, minutes=1), "P1DT60.000000S"),
+    ],
+)
+def test_parameters_are_sent_in_the_form_that_the_service_parses(
+    workspace: Workspace, requested_paths: list[str], value: object, text: str
+) -> None:
+    """The client sends a list or dictionary as JSON and a duration as ISO 8601, and leaves out a parameter of None."""
+    workspace.queries.run("newest", parameters={"value": value, "missing": None})
+    [path] = requested_paths
+    assert dict(httpx.URL(path).params) == {"p.value": text}
+
+
+@given(st.timedeltas())
+def test_the_service_parses_each_duration_of_the_client(value: timedelta) -> None:
+    """The service parses the text of a duration to the same duration."""
+    assert parse_duration(format_duration(value)) == value
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,6 @@
-"""Formats timestamps for requests."""
+"""Formats timestamps and durations for requests."""
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 
 def format_instant(value: datetime | str | None) -> str | None:
@@ -13,3 +13,14 @@ def format_instant(value: datetime | str | None) -> str | None:
     if isinstance(value, datetime):
         return value.astimezone(UTC).isoformat()
     return value
+
+
+def format_duration(value: timedelta) -> str:
+    """Format a duration as ISO 8601, exact to the microsecond.
+
+    Example:
+        >>> format_duration(timedelta(minutes=-90))
+        '-P0DT5400.000000S'
+    """
+    sign, length = ("-", -value) if value < timedelta() else ("", value)
+    return f"{sign}P{length.days}DT{length.seconds}.{length.microseconds:06d}S"

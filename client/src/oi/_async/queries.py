@@ -1,13 +1,14 @@
 """Warm queries (saved, approved KQL queries) and ad-hoc KQL queries."""
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from oi._async.transport import AsyncTransport
 from oi.errors import NotFoundError
-from oi.instants import format_instant
+from oi.instants import format_duration, format_instant
+from oi.json_text import encode_json
 from oi.requests import build_condition, build_signature_property, parse_json_reply
 from oi.results import QueryResult
 
@@ -59,7 +60,8 @@ class AsyncQueries:
 
         Args:
             lookup: short name of the query in URLs, or its API path.
-            parameters: values of the query's parameters.
+            parameters: values of the query's parameters; None selects the default of its parameter. A list or a
+                dictionary is sent as JSON, and a `timedelta` as an ISO 8601 duration.
             time_range: ISO 8601 duration of a time range that ends now, for instance ``PT1H`` for the last hour.
             start: start of the time range, inclusive; instead of `time_range`.
             end: end of the time range, exclusive; now if omitted.
@@ -69,6 +71,8 @@ class AsyncQueries:
             ForbiddenError: the query is a draft, or the caller lacks the right.
             InvalidRequestError: a parameter is unknown or has an invalid value.
             NotFoundError: no query has this short name or API path.
+            TypeError: a list or dictionary contains a value that JSON cannot express, such as a `datetime`.
+            ValueError: a list or dictionary contains NaN or an infinite number.
         """
         reply = await self._transport.get_json(
             _build_execution_path(lookup), build_parameters(parameters, time_range, start, end, limit), is_slow=True
@@ -226,18 +230,22 @@ def build_parameters(
     """Build the parameters with which a query is executed, for the URL or the JSON body of the request.
 
     Args:
-        parameters: values of the query's own parameters, by name; None for no values.
+        parameters: values of the query's own parameters, by name; None for no values. A value None is left out.
         time_range: ISO 8601 duration of a time range that ends now; None for none.
         start: start of the time range; None for none.
         end: end of the time range; None for none.
         limit: maximum number of rows; None for the default of the service.
     """
-    built: dict[str, Any] = {f"p.{name}": _format_parameter(value) for name, value in (parameters or {}).items()}
+    built: dict[str, Any] = {
+        f"p.{name}": _format_parameter(value) for name, value in (parameters or {}).items() if value is not None
+    }
     named = {"timeRange": time_range, "from": format_instant(start), "to": format_instant(end), "limit": limit}
     return {**built, **{name: value for name, value in named.items() if value is not None}}
 
 
 def _format_parameter(value: Any) -> str:
-    if isinstance(value, bool):
-        return "true" if value else "false"
+    if isinstance(value, bool | dict | list | tuple):
+        return encode_json(value).decode()
+    if isinstance(value, timedelta):
+        return format_duration(value)
     return format_instant(value) or "" if isinstance(value, datetime) else str(value)

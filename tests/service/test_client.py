@@ -96,6 +96,17 @@ def test_the_client_can_read_and_change_documents(workspace: Workspace) -> None:
     orders.delete("client-1", partition_key="a")
 
 
+def test_the_client_selects_partitions_by_numbers(workspace: Workspace) -> None:
+    """A number as partition key selects the documents with this number, not those with its text."""
+    nested = workspace.documents("mes", "orders", "nested")
+    created = nested.create({"id": "client-2", "site": {"line": 42}})
+    assert nested.read("client-2", partition_key=42) == created
+    assert nested.replace({**created, "note": "y"}, partition_key=42)["note"] == "y"
+    assert [each["id"] for each in nested.list(partition_key=42)] == ["client-2"]
+    assert list(nested.list(partition_key="42")) == []
+    nested.delete("client-2", partition_key=42)
+
+
 def test_a_key_is_stored_until_the_logout(
     service: Service, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

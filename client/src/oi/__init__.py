@@ -29,10 +29,12 @@ if TYPE_CHECKING:
         UnreachableError,
         WebhookError,
     )
+    from oi.partition_keys import NULL_KEY
     from oi.results import Column, Governance, QueryResult
     from oi.webhook import verify_webhook
 
 __all__ = [
+    "NULL_KEY",
     "ApiError",
     "AsyncWorkspace",
     "Column",
@@ -70,6 +72,7 @@ _MODULES = {
         "UnreachableError",
         "WebhookError",
     ),
+    "oi.partition_keys": ("NULL_KEY",),
     "oi.results": ("Column", "Governance", "QueryResult"),
     "oi.webhook": ("verify_webhook",),
 }

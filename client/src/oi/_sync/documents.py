@@ -5,6 +5,7 @@ from typing import Any
 from urllib.parse import quote
 
 from oi._sync.transport import Transport
+from oi.partition_keys import PartitionKey, build_partition_parameters
 from oi.requests import build_condition, parse_json_reply
 
 
@@ -16,16 +17,18 @@ class Documents:
         names = [quote(each, safe="") for each in (store, database, table)]
         self._route = "/oi-api/data-stores/{}/databases/{}/tables/{}".format(*names)
 
-    def list(self, *, partition_key: str | None = None, limit: int | None = None) -> Iterator[dict[str, Any]]:
+    def list(self, *, partition_key: PartitionKey | None = None, limit: int | None = None) -> Iterator[dict[str, Any]]:
         """Yield the documents of the table, page by page.
 
         Args:
-            partition_key: key of the only partition to read; all partitions if omitted.
+            partition_key: key of the only partition to read, as text, number or boolean like in the documents, or
+                ``oi.NULL_KEY`` for null; all partitions if omitted.
             limit: maximum number of documents in one request, at most 1,000.
         """
+        partition = build_partition_parameters(partition_key)
         token: str | None = None
         while True:
-            parameters = {"partitionKey": partition_key, "limit": limit, "continuationToken": token}
+            parameters: dict[str, Any] = {**partition, "limit": limit, "continuationToken": token}
             page = self._transport.get_json(self._route, parameters)
             for document in page["documents"]:
                 yield document
@@ -33,15 +36,16 @@ class Documents:
             if token is None:
                 return
 
-    def read(self, document_id: str, *, partition_key: str | None = None) -> dict[str, Any]:
+    def read(self, document_id: str, *, partition_key: PartitionKey | None = None) -> dict[str, Any]:
         """Return a document of the table.
 
         Args:
             document_id: id of the document.
-            partition_key: partition key of the document; required unless the table is partitioned by ``/id``.
+            partition_key: partition key of the document, as in :meth:`list`; required unless the table is
+                partitioned by ``/id``.
         """
         document: dict[str, Any] = self._transport.get_json(
-            self._build_path(document_id), {"partitionKey": partition_key}
+            self._build_path(document_id), build_partition_parameters(partition_key)
         )
         return document
 
@@ -57,13 +61,13 @@ class Documents:
         return created
 
     def replace(
-        self, document: Mapping[str, Any], *, partition_key: str | None = None, etag: str | None = None
+        self, document: Mapping[str, Any], *, partition_key: PartitionKey | None = None, etag: str | None = None
     ) -> dict[str, Any]:
         """Replace the stored document that has the same ``id`` as the new document.
 
         Args:
             document: the new document, including its ``id``.
-            partition_key: partition key of the document; if omitted, it is read from the document.
+            partition_key: partition key of the document, as in :meth:`list`; if omitted, it is read from the document.
             etag: replace the document only if the stored version still has this ETag.
 
         Raises:
@@ -72,19 +76,20 @@ class Documents:
         response = self._transport.request(
             "PUT",
             self._build_path(str(document["id"])),
-            params={"partitionKey": partition_key},
+            params=build_partition_parameters(partition_key),
             json=document,
             headers=build_condition(etag),
         )
         replaced: dict[str, Any] = parse_json_reply(response)
         return replaced
 
-    def delete(self, document_id: str, *, partition_key: str | None = None, etag: str | None = None) -> None:
+    def delete(self, document_id: str, *, partition_key: PartitionKey | None = None, etag: str | None = None) -> None:
         """Delete a document of the table.
 
         Args:
             document_id: id of the document.
-            partition_key: partition key of the document; required unless the table is partitioned by ``/id``.
+            partition_key: partition key of the document, as in :meth:`list`; required unless the table is
+                partitioned by ``/id``.
             etag: delete the document only if the stored version still has this ETag.
 
         Raises:
@@ -93,7 +98,7 @@ class Documents:
         self._transport.request(
             "DELETE",
             self._build_path(document_id),
-            params={"partitionKey": partition_key},
+            params=build_partition_parameters(partition_key),
             headers=build_condition(etag),
         )
 

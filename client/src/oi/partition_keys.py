@@ -1,0 +1,33 @@
+"""Partition keys of documents as query parameters."""
+
+from enum import Enum
+from typing import Final, TypeAlias
+
+from oi.json_text import encode_json
+
+
+class NullKey(Enum):
+    """Partition key of the documents in which the property of the key is null; None means that no key is given."""
+
+    NULL = "null"
+
+
+NULL_KEY: Final = NullKey.NULL
+PartitionKey: TypeAlias = str | float | bool | NullKey
+"""Value of a partition key: a text, an integer or another number, a boolean, or ``NULL_KEY``."""
+
+
+def build_partition_parameters(key: PartitionKey | None) -> dict[str, str]:
+    """Build the query parameters that select a partition; none for None.
+
+    A text is sent as it is. All other keys are sent as JSON, because 1 and "1" are different keys.
+
+    Raises:
+        JsonTextError: the key is NaN or infinite.
+    """
+    if key is None:
+        return {}
+    if isinstance(key, str):
+        return {"partitionKey": key}
+    value = None if isinstance(key, NullKey) else key
+    return {"partitionKey": encode_json(value).decode(), "partitionKeyType": "json"}

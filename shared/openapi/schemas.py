@@ -181,12 +181,19 @@ def _to_description_and_schema(schema: Schema, definitions: Mapping[str, Schema]
     description = schema.pop("description", "")
     choices = [choice for choice in schema.pop("anyOf", ()) if choice != {"type": "null"}]
     schema.pop("title", None)
-    merged = {**schema, **(choices[0] if choices else {})}
-    name = merged.get("$ref", "").rpartition("/")[2]
-    if name in definitions:
-        del merged["$ref"]
-        merged = {**definitions[name], **merged}
-    return {**({"description": description} if description else {}), "schema": merged}
+    if len(choices) > 1:
+        value_schema = {**schema, "anyOf": [_inline_reference(choice, definitions) for choice in choices]}
+    else:
+        value_schema = _inline_reference({**schema, **(choices[0] if choices else {})}, definitions)
+    return {**({"description": description} if description else {}), "schema": value_schema}
+
+
+def _inline_reference(schema: Schema, definitions: Mapping[str, Schema]) -> Schema:
+    """Return a schema in which its definition replaces a reference to it; without a definition, return the schema."""
+    name = schema.get("$ref", "").rpartition("/")[2]
+    if name not in definitions:
+        return schema
+    return {**definitions[name], **{key: value for key, value in schema.items() if key != "$ref"}}
 
 
 def _build_schema_copy(python_type: Any, mode: Mode) -> Schema:

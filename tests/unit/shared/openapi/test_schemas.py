@@ -60,6 +60,22 @@ def test_parameters_refer_to_the_same_enumeration() -> None:
     assert [name for name, one in parameters.items() if one["required"]] == ["required"]
 
 
+class ChoiceQuery(BaseModel):
+    """Query parameter that accepts values of two types."""
+
+    choice: int | Colour | None = Field(None, description="Number or colour.")
+
+
+def test_a_parameter_of_two_types_keeps_both() -> None:
+    """A parameter that accepts values of two types has the schemas of both."""
+    [parameter] = SchemaRegistry().register_parameters(ChoiceQuery)
+    number = {"type": "integer", "format": "int64"}
+    assert parameter["schema"] == {"anyOf": [number, {"$ref": "#/components/schemas/Colour"}]}
+    [argument] = list_parameters(ChoiceQuery)
+    assert argument["schema"]["anyOf"][0] == number
+    assert argument["schema"]["anyOf"][1]["enum"] == ["red", "green"]
+
+
 def test_mcp_tools_get_inline_enumerations() -> None:
     """Schemas of MCP tools contain no references to named schemas, because each must be complete in itself."""
     assert "$ref" not in str(list_parameters(LampQuery))

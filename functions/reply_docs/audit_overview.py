@@ -6,7 +6,7 @@ from typing import Any, Final, Literal, TypedDict
 from pydantic import with_config
 
 from functions.conditions import KNOWN_VERSION
-from functions.reply_docs.provenance_events import PENDING_AMENDMENT, SIGNATURE_EXAMPLE, Amendment
+from functions.reply_docs.provenance_events import PENDING_AMENDMENT, SIGNATURE_EXAMPLE, Amendment, DamagedRecord
 from shared.http.operation_docs import BYTES_FORM, ETAG, NOT_MODIFIED, TEXT_FORM, DocumentedReply, OperationDocs
 from shared.provenance.ports import Target
 
@@ -36,7 +36,7 @@ class AuditScopes(TypedDict):
 class PendingAmendments(TypedDict):
     """Page of the list of pending amendments."""
 
-    amendments: list[Amendment]
+    amendments: list[Amendment | DamagedRecord]
     cursor: str | None
 
 

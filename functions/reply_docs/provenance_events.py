@@ -27,7 +27,20 @@ class AuditEvent(TypedDict):
     Hash: str
 
 
-type ChainRecord = AuditEvent | Amendment | Transition
+class DamagedRecord(TypedDict):
+    """Placeholder for a damaged record, with the stored text and the stored hash, which does not match.
+
+    Only the list of pending amendments adds `ScopeKey`.
+    """
+
+    RecordID: str
+    Damaged: Literal[True]
+    Content: str
+    Hash: str
+    ScopeKey: NotRequired[str]
+
+
+type ChainRecord = AuditEvent | Amendment | Transition | DamagedRecord
 """A record of a chain; the chain of a scope's amendments has amendments and decisions, all others have events."""
 
 
@@ -214,7 +227,7 @@ class Transition(TypedDict):
     Hash: str
 
 
-type AmendmentRecord = Amendment | Transition
+type AmendmentRecord = Amendment | Transition | DamagedRecord
 """A record of the chain of a scope's amendments."""
 
 

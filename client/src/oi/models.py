@@ -297,6 +297,19 @@ class CounterVariable(TypedDict):
     """
 
 
+class DamagedRecord(TypedDict):
+    """Placeholder for a damaged record, with the stored text and the stored hash, which does not match.
+
+    Only the list of pending amendments adds `ScopeKey`.
+    """
+
+    RecordID: str
+    Damaged: Literal[True]
+    Content: str
+    Hash: str
+    ScopeKey: NotRequired[str]
+
+
 DataClass: TypeAlias = Literal["operational", "reference", "evidence"]
 """Classification of the data in a Cosmos DB container; callers over HTTPS cannot assign ``evidence``."""
 
@@ -1905,7 +1918,7 @@ class MemberList(TypedDict):
 class PendingAmendments(TypedDict):
     """Page of the list of pending amendments."""
 
-    amendments: list[Amendment]
+    amendments: list[Amendment | DamagedRecord]
     cursor: str | None
 
 
@@ -2212,7 +2225,7 @@ class WorkspaceDescription(TypedDict):
     version: int
 
 
-AmendmentRecord: TypeAlias = Amendment | Transition
+AmendmentRecord: TypeAlias = Amendment | Transition | DamagedRecord
 """JSON value ``AmendmentRecord`` in requests or replies."""
 
 
@@ -2259,7 +2272,7 @@ class BundleBody(TypedDict):
     """
 
 
-ChainRecord: TypeAlias = AuditEvent | Amendment | Transition
+ChainRecord: TypeAlias = AuditEvent | Amendment | Transition | DamagedRecord
 """JSON value ``ChainRecord`` in requests or replies."""
 
 

@@ -12,7 +12,7 @@ from oi.instants import format_instant
 from oi.requests import build_signature_property, parse_json_reply
 
 if TYPE_CHECKING:
-    from oi.models import Amendment, Transition
+    from oi.models import Amendment, DamagedRecord, Transition
 
 _ROUTE = "/oi-api/provenance/amendments"
 
@@ -115,9 +115,9 @@ class Amendments:
         }
         return AuditPage.from_response(self._transport.request("GET", _ROUTE, params=parameters))
 
-    def pending(self) -> Sequence["Amendment"]:
-        """Return the pending amendments of all scopes, oldest first."""
-        found: list[Amendment] = []
+    def pending(self) -> Sequence["Amendment | DamagedRecord"]:
+        """Return the pending amendments of all scopes, oldest first; placeholders replace damaged ones."""
+        found: list[Amendment | DamagedRecord] = []
         cursor: str | None = None
         while True:
             page = self._transport.get_json("/oi-api/provenance/pending", {"cursor": cursor})

@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import Any, Final
 from urllib.parse import quote
 
-from functions.conditions import parse_if_none_match
+from shared.conditional_requests import UNCONDITIONAL, Condition
 from shared.http.messages import JSON, Reply, Request
 from shared.http.negotiation import choose_media_type
 from shared.runtime import LARGE
@@ -144,16 +144,19 @@ def _choose_media_type(request: Request, row_format: RowFormat | None) -> str:
     return choose_media_type(request.headers.get("accept", ""), tuple(_MEDIA_TYPES.values()))
 
 
-async def build_query_reply(request: Request, result: QueryResult, row_format: RowFormat | None = None) -> Reply:
+async def build_query_reply(
+    request: Request,
+    result: QueryResult,
+    row_format: RowFormat | None = None,
+    condition: Condition = UNCONDITIONAL,
+) -> Reply:
     """Build the reply with the rows of a query's result, or a 304 reply if the caller's ETag matches.
 
     Args:
-        request: request of the caller, with its headers Accept and If-None-Match.
+        request: request of the caller, with its header Accept.
         result: result of the query, with values by column if :func:`is_reply_columnar` is true, else with rows.
         row_format: format that the caller selected; None for the media type that the header Accept prefers.
-
-    Raises:
-        WorkspaceError: INVALID with the field ``If-None-Match`` if the header is not a list of ETags.
+        condition: condition of the header If-None-Match.
     """
     media_type = _choose_media_type(request, row_format)
     size = _estimate_reply_size(result, media_type)
@@ -162,7 +165,7 @@ async def build_query_reply(request: Request, result: QueryResult, row_format: R
     )
     headers = {"ETag": etag, "Cache-Control": "private, no-cache", **_VARY}
     # The condition compares opaque tags, without the prefix of weak ETags.
-    if request.method in ("GET", "HEAD") and parse_if_none_match(request).is_not_modified(etag.removeprefix("W/")):
+    if condition.is_not_modified(etag.removeprefix("W/")):
         return Reply(304, b"", headers)
     headers |= _build_execution_headers(result)
     if media_type == JSON:

@@ -112,8 +112,6 @@ class AdHocBody(TimeSelection, ModelWithAliases):
 
 async def _check_execute_query(call: Call[ExecuteRestQuery], faults: ValidationErrors) -> None:
     _check_time_selection(call.query, faults)
-    with faults.collect_raised_error():
-        parse_if_none_match(call.request)
 
 
 def _check_time_selection(selection: TimeSelection, faults: ValidationErrors) -> None:
@@ -184,13 +182,14 @@ async def execute_ad_hoc(call: Call[FormatQuery, AdHocBody]) -> Reply:
 
 
 async def _execute_query(call: Call[ExecuteRestQuery], lookup: str) -> Reply:
+    condition = parse_if_none_match(call.request)
     arguments, repeated = _parse_arguments(call.request)
     time_range = call.query.select_time_range(services().runtime.now())
     by_column = is_reply_columnar(call.request, call.query.format)
     run = await services().queries.service.execute(
         lookup, time_range, call.query.limit, arguments, repeated=repeated, by_column=by_column
     )
-    return await build_query_reply(call.request, run, call.query.format)
+    return await build_query_reply(call.request, run, call.query.format, condition)
 
 
 def _parse_arguments(request: Request) -> tuple[dict[str, str], set[str]]:

@@ -80,13 +80,13 @@ def is_plain_csv(text: bytes, delimiter: str) -> bool:
 
 
 def _has_quotes_only_around_cells(text: bytes, delimiter: str) -> bool:
-    """Return whether all quotes enclose whole cells, and no quoted cell contains a quote or line break."""
+    """Return whether all quotes enclose whole cells, and no quoted cell contains a quote, line break or tab."""
     mark = delimiter.encode()
     # A quote opens a cell after a line break or delimiter, and closes it before one; the text between has no break.
     framed = b"\n%b\n" % text.replace(b"\r\n", b"\n")
     parts = framed.split(b'"')
     outside, inside = parts[::2], parts[1::2]
-    if len(outside) != len(inside) + 1 or any(b"\n" in cell or b"\r" in cell for cell in inside):
+    if len(outside) != len(inside) + 1 or any(b"\n" in cell or b"\r" in cell or b"\t" in cell for cell in inside):
         return False
     edges = (mark, b"\n")
     return all(part.endswith(edges) for part in outside[:-1]) and all(part.startswith(edges) for part in outside[1:])

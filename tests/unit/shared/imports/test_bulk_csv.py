@@ -116,6 +116,15 @@ def test_bulk_and_single_conversion_give_the_same_messages(
     assert messages or mapping.get("timestamp_format")
 
 
+def test_a_tab_in_a_quoted_cell_of_a_tab_separated_file_is_valid_json(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A quoted cell of a tab-separated file may contain a tab, which the payload escapes; a cell of a tab is blank."""
+    text = b'time\tnote\tx\n2026-01-05T10:00:00Z\t"pump\tstopped"\t5\n2026-01-05T10:00:01Z\t"\t"\t6\n'
+    messages = list_messages(open_csv(text, delimiter="\t"))
+    assert [each["payload"] for each in messages] == [r'{"note":"pump\tstopped","x":5}', '{"x":6}']
+    monkeypatch.setattr(csv_reader, "is_plain_csv", lambda *_: False)
+    assert messages == list_messages(open_csv(text, delimiter="\t"))
+
+
 def test_most_rows_are_converted_in_bulk(monkeypatch: pytest.MonkeyPatch) -> None:
     """Rows with ordinary cells are converted in bulk instead of one by one."""
     text = "time,x,y\n" + "".join(f"2026-01-05T10:00:{n:02d}Z,{n}.5,on\n" for n in range(60))

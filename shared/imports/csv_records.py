@@ -198,7 +198,7 @@ class CsvRecords:
         try:
             raw.decode()
         except UnicodeDecodeError:
-            return CsvRecord(None, "The row is not UTF-8 text.", text)
+            return CsvRecord(None, "The row is not valid UTF-8 or UTF-16 text.", text)
         if b'"' not in raw:
             return CsvRecord(text.split(self._delimiter), "", text)
         # The delimiter before the first cell makes all cells equal for the pattern. Other threads can run between them.

@@ -27,16 +27,22 @@ class TextEncoding:
     def to_utf8(self, raw: bytes) -> bytes:
         """Convert bytes of an imported file to UTF-8.
 
-        An incomplete last character of UTF-16 is left out; UTF-8 is returned unchanged.
+        An incomplete last character of UTF-16 is left out; UTF-8 is returned unchanged. An unpaired surrogate of UTF-16
+        becomes bytes that are not UTF-8, so that the row is rejected like a damaged row of a UTF-8 file.
         """
         if self.name == "utf-8":
             return raw
-        text, _ = codecs.getincrementaldecoder(self.name)("replace").decode(raw), 0
-        return text.encode("utf-8", "replace")
+        return codecs.getincrementaldecoder(self.name)("surrogatepass").decode(raw).encode("utf-8", "surrogatepass")
 
     def count_file_bytes(self, utf8: bytes) -> int:
-        """Return the number of bytes that a UTF-8 text takes in the file's encoding."""
-        return len(utf8) if self.name == "utf-8" else len(utf8.decode().encode(self.name))
+        """Return the number of bytes that a text takes in the file's encoding.
+
+        Args:
+            utf8: a part of a result of :meth:`to_utf8`.
+        """
+        if self.name == "utf-8":
+            return len(utf8)
+        return len(utf8.decode("utf-8", "surrogatepass").encode(self.name, "surrogatepass"))
 
 
 def detect_encoding(head: bytes) -> TextEncoding:

@@ -33,6 +33,17 @@ def test_steps_of_any_size_give_the_same_messages(monkeypatch: pytest.MonkeyPatc
         assert len(read_all_steps(open_csv(text.encode(encoding)))) > 1
 
 
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
+def test_a_row_with_an_unpaired_surrogate_is_rejected(monkeypatch: pytest.MonkeyPatch, encoding: str) -> None:
+    """A row of a UTF-16 file with an unpaired surrogate is rejected; reading continues with the next row."""
+    rows = [f"2026-01-05T10:00:00Z,{cell}\n" for cell in ("a\ud800b", "\udc00", "\U0001f600")]
+    reader = open_csv("".join(["\ufefftime,x\n", *rows]).encode(encoding, "surrogatepass"))
+    monkeypatch.setattr(csv_reader, "STEP_BYTES", 50)
+    reason = "The row is not valid UTF-8 or UTF-16 text."
+    assert list_rejected_rows(reader) == [(1, reason), (2, reason)]
+    assert [(each["number"], each["payload"]) for each in list_messages(reader)] == [(3, '{"x":"\U0001f600"}')]
+
+
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-16"])
 def test_steps_are_large_if_each_line_could_start_a_record_of_several_lines(encoding: str) -> None:
     """A step has more text than the longest record, also if each line could start a record up to the step's end."""

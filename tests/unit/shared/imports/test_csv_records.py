@@ -95,7 +95,7 @@ def test_an_invalid_line_does_not_affect_others() -> None:
     records = list(CsvRecords(text, ","))
     assert [record.cells for record in records] == [["1", "2"], None, ["4", "5"], None, ["7", "8"], None]
     assert records[1].fault.endswith("a delimiter or the end of the line is expected after a closing quote.")
-    assert records[3].fault == "The row is not UTF-8 text."
+    assert records[3].fault == "The row is not valid UTF-8 or UTF-16 text."
     assert records[5].fault == "The row has a quote that is not closed."
 
 

@@ -28,3 +28,12 @@ def test_json_objects_become_messages(monkeypatch: pytest.MonkeyPatch, size: int
     assert [number for number, _ in list_rejected_rows(open_json_lines())] == [2, 3, 4]
     assert list_rejected_rows(open_json_lines())[2][1] == "The row must be a JSON object."
     assert "The row is not JSON" in list_rejected_rows(open_json_lines())[1][1]
+
+
+def test_a_line_with_an_unpaired_surrogate_is_rejected() -> None:
+    """A line of a UTF-16 file with an unpaired surrogate is rejected; the other lines become messages."""
+    lines = '\ufeff{"time":"2026-01-05T10:00:00Z","x":"\ud800"}\n{"time":"2026-01-05T10:00:01Z"}\n'
+    reader = open_json_lines(lines.encode("utf-16-le", "surrogatepass"))
+    [(number, reason)] = list_rejected_rows(reader)
+    assert (number, reason[:20]) == (1, "The row is not JSON:")
+    assert [each["number"] for each in list_messages(reader)] == [2]

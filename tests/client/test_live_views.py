@@ -7,10 +7,10 @@ from oi.cli.live_views import LiveChart, LiveTable, draw_blocks
 from rich.console import Console
 
 
-def build_message(device: str, **payload: Any) -> dict[str, Any]:
-    """Return a live message."""
+def build_message(device: str, second: int = 0, **payload: Any) -> dict[str, Any]:
+    """Return a live message that was measured at this second."""
     return {
-        "Timestamp": "2026-01-05T08:00:00.000000Z",
+        "Timestamp": f"2026-01-05T08:00:{second:02d}.000000Z",
         "Subject": device,
         "Metadata": {"ConnectionLookup": "press"},
         "Payload": payload,
@@ -37,6 +37,14 @@ def test_the_table_has_the_newest_message_of_each_device() -> None:
     ]
 
 
+def test_the_table_ignores_a_message_that_is_older_than_the_shown_one() -> None:
+    """A replayed message that arrives after a newer live message of its device does not replace it."""
+    table = LiveTable()
+    for second, value in ((5, 1), (2, 2)):
+        table.add(build_message("a", second, x=value))
+    assert render_lines(table)[1] == ["press", "a", "08:00:05", "1"]
+
+
 def test_the_chart_draws_the_last_values_of_each_device() -> None:
     """The chart draws the last 60 numbers of each device and ignores values that are not numbers."""
     chart = LiveChart("x")
@@ -50,6 +58,17 @@ def test_the_chart_draws_the_last_values_of_each_device() -> None:
     for value in range(100):
         chart.add(build_message("a", x=value))
     assert render_lines(chart)[1][2:5] == ["40", "99", "99"]
+
+
+def test_the_chart_draws_values_in_the_order_of_their_times() -> None:
+    """The newest value is the one with the latest time, and the chart has the 60 values with the latest times."""
+    chart = LiveChart("x")
+    for second in (59, 1, 0):
+        chart.add(build_message("a", second, x=second))
+    assert render_lines(chart)[1] == ["press", "a", "0", "59", "59", "▁▁█"]
+    for second in range(2, 60):
+        chart.add(build_message("a", second, x=second))
+    assert render_lines(chart)[1][2:5] == ["1", "59", "59"]
 
 
 def test_a_chart_of_a_field_without_numbers_lists_the_fields() -> None:

@@ -1,6 +1,7 @@
 """Views of live telemetry in a terminal: a table of the newest values, or a small chart of one value."""
 
-from collections import deque
+from bisect import insort
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from oi.cli.output import format_cell
@@ -23,8 +24,11 @@ class LiveTable:
         self._newest: dict[tuple[str, str], Mapping[str, Any]] = {}
 
     def add(self, message: "Mapping[str, Any]") -> None:
-        """Add a telemetry message to the table, in place of the previous message of its device."""
-        self._newest[_get_connection_and_device(message)] = message
+        """Add a telemetry message to the table, unless the table has a newer message of its device."""
+        device = _get_connection_and_device(message)
+        # Live messages can arrive between replayed ones, and a device can send its stored messages after an outage.
+        if device not in self._newest or message["Timestamp"] >= self._newest[device]["Timestamp"]:
+            self._newest[device] = message
 
     def build(self) -> "Table":
         """Build the table with one row for each device, and one column for each field of the payloads."""
@@ -45,21 +49,24 @@ class LiveChart:
 
     def __init__(self, field: str) -> None:
         self._field = field
-        self._values: dict[tuple[str, str], deque[float]] = {}
+        self._values: dict[tuple[str, str], list[tuple[str, float]]] = {}
         self._fields: set[str] = set()
 
     def add(self, message: "Mapping[str, Any]") -> None:
-        """Append the value of a message to the chart of its device."""
+        """Add the value of a message to the chart of its device, which has the values in the order of their times."""
         self._fields |= message["Payload"].keys()
         value = message["Payload"].get(self._field)
         if isinstance(value, int | float) and not isinstance(value, bool):
-            self._values.setdefault(_get_connection_and_device(message), deque(maxlen=_POINTS)).append(value)
+            values = self._values.setdefault(_get_connection_and_device(message), [])
+            insort(values, (message["Timestamp"], value), key=itemgetter(0))
+            del values[:-_POINTS]
 
     def build(self) -> "Table":
         """Build the table with the lowest, highest and newest value of each device, and a chart of its values."""
+        numbers = {device: [value for _, value in values] for device, values in sorted(self._values.items())}
         rows = (
             (*device, *(f"{each:.6g}" for each in (min(values), max(values), values[-1])), draw_blocks(values))
-            for device, values in sorted(self._values.items())
+            for device, values in numbers.items()
         )
         table = _build_table(("connection", "device", "lowest", "highest", "newest", self._field), rows)
         if self._fields and not self._values:

@@ -35,15 +35,17 @@ def test_the_error_about_a_cancelled_download_states_the_status() -> None:
 
 
 class FakeService:
-    """Fake service with a completed download of two files, each with a link that changes with each request for it.
+    """Fake service with a completed download, whose files have links that change with each request for its state.
 
     Attributes:
+        files: pairs of connection and path of the files.
         answers: replies to the requests for files before the service sends them; None sends the file.
         links: links of the files that were requested.
     """
 
     def __init__(self, *answers: httpx.Response | Exception | None) -> None:
         self.answers = list(answers)
+        self.files = [("rig", "/files/a.csv"), ("rig", "/files/b.csv")]
         self.links: list[str] = []
         self.states = 0
 
@@ -59,10 +61,9 @@ class FakeService:
         return httpx.Response(200, content=request.url.path.encode()) if answer is None else answer
 
     def _build_state(self) -> dict[str, Any]:
-        paths = ["/files/a.csv", "/files/b.csv"]
         files = [
-            {"connection": "rig", "url": f"{each}?sig={self.states}", "sha256": sha256(each.encode()).hexdigest()}
-            for each in paths
+            {"connection": name, "url": f"{path}?sig={self.states}", "sha256": sha256(path.encode()).hexdigest()}
+            for name, path in self.files
         ]
         return {"downloadId": "1", "status": "completed", "progress": {}, "format": "csv", "files": files}
 
@@ -93,6 +94,17 @@ def test_a_file_that_cannot_be_fetched_is_fetched_by_a_new_link(
     service = FakeService(None, failure)
     assert [each.read_text() for each in service.save_files(tmp_path)] == ["/files/a.csv", "/files/b.csv"]
     assert service.links == ["a.csv?sig=2", "b.csv?sig=2", "b.csv?sig=3"]
+
+
+def test_files_are_named_by_their_connection(tmp_path: Path) -> None:
+    """A file is saved in the folder with the name of its connection, a number if there are several, and its digest."""
+    service = FakeService()
+    service.files += [("press", "/files/c.csv"), ("../valve", "/files/d.csv")]
+    digests = [sha256(path.encode()).hexdigest()[:8] for _, path in service.files]
+    stems = ["rig-0001", "rig-0002", "press", "valve"]
+    expected = [tmp_path / f"{stem}-{digest}.csv" for stem, digest in zip(stems, digests, strict=True)]
+    assert service.save_files(tmp_path) == expected == service.save_files(tmp_path)
+    assert sorted(tmp_path.iterdir()) == sorted(expected)
 
 
 def test_the_log_contains_no_signature_of_a_link(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

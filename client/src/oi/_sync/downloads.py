@@ -1,6 +1,7 @@
 """Downloads: jobs of the service that convert stored telemetry to files."""
 
 import hashlib
+from collections import Counter
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from pathlib import Path
@@ -105,8 +106,9 @@ class Download:
     def save(self, folder: Path | str) -> list[Path]:
         """Wait until the download job has completed, and save its files; return the paths of the saved files.
 
-        A file gets its final name only after its SHA-256 has been verified. If its link has expired, or the connection
-        is lost, the file is fetched again by a new link.
+        A file is named by its data connection, a number if the connection has several files, and the start of its
+        SHA-256, for example ``pump-rig-3f2a81c0.csv``. It gets this name only after its SHA-256 has been verified. If
+        its link has expired, or the network connection is lost, the file is fetched again by a new link.
 
         Args:
             folder: folder for the files, created if it is missing.
@@ -118,13 +120,14 @@ class Download:
         job = self.wait()
         target = Path(folder)
         target.mkdir(parents=True, exist_ok=True)
-        return [self._save_file_with_retries(index, target) for index in range(len(job["files"]))]
+        names = _list_file_names(job)
+        return [self._save_file_with_retries(index, target / name) for index, name in enumerate(names)]
 
-    def _save_file_with_retries(self, index: int, folder: Path) -> Path:
+    def _save_file_with_retries(self, index: int, path: Path) -> Path:
         attempt = 1
         while True:
             try:
-                return self._save_file(self.job["files"][index], folder)
+                return self._save_file(self.job["files"][index], path)
             except (ForbiddenError, ServerError, UnreachableError):
                 # A link lives for minutes, but the files before this one can take hours.
                 if attempt >= _MAX_FILE_ATTEMPTS:
@@ -133,9 +136,8 @@ class Download:
             sleep(_POLL_SECONDS)
             self.refresh()
 
-    def _save_file(self, file: Mapping[str, Any], folder: Path) -> Path:
+    def _save_file(self, file: Mapping[str, Any], path: Path) -> Path:
         url = urljoin(f"{self._transport.url}/", file["url"])
-        path = folder / _choose_file_name(file, self.job["format"])
         digest = hashlib.sha256()
         with create_draft(path) as draft:
             with self._transport.open_signed_link(url) as response:
@@ -158,10 +160,16 @@ def _build_job_error(job: Mapping[str, Any]) -> ApiError:
     return ApiError(0, "", reason)
 
 
-def _choose_file_name(file: Mapping[str, Any], file_format: str) -> str:
-    """Return the file name for a downloaded file: the last path segment of the file's link.
+def _list_file_names(job: Mapping[str, Any]) -> list[str]:
+    """Return the names under which the files of a download job are saved.
 
-    If the segment has no suffix, build the name from connection, SHA-256 and format.
+    A name contains the start of the SHA-256, so that a download replaces only files with the same content.
     """
-    name = Path(file["url"].partition("?")[0]).name
-    return name if "." in name else f"{file['connection']}-{file['sha256'][:8]}.{file_format}"
+    totals, numbers, names = Counter(file["connection"] for file in job["files"]), Counter[str](), list[str]()
+    for file in job["files"]:
+        connection = file["connection"]
+        numbers[connection] += 1
+        number = f"-{numbers[connection]:04d}" if totals[connection] > 1 else ""
+        # The last part of the path, so that no reply can name a file outside the folder.
+        names.append(Path(f"{connection}{number}-{file['sha256'][:8]}.{job['format']}").name)
+    return names

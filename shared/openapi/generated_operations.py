@@ -233,12 +233,17 @@ def describe_signal(signal: SignalDefinition) -> str:
     if signal.unit is not None:
         sentences.append(f"Unit: {signal.unit}")
     if signal.min is not None and signal.max is not None:
-        sentences.append(f"Expected range: {signal.min:g} to {signal.max:g}")
+        sentences.append(f"Expected range: {_format_limit(signal.min)} to {_format_limit(signal.max)}")
     elif signal.min is not None:
-        sentences.append(f"Expected minimum: {signal.min:g}")
+        sentences.append(f"Expected minimum: {_format_limit(signal.min)}")
     elif signal.max is not None:
-        sentences.append(f"Expected maximum: {signal.max:g}")
+        sentences.append(f"Expected maximum: {_format_limit(signal.max)}")
     return ". ".join(sentences) + "."
+
+
+def _format_limit(limit: float) -> str:
+    """Format a limit of a signal with all its digits."""
+    return repr(limit).removesuffix(".0")
 
 
 def _build_example_message(connection: Connection) -> dict[str, Any]:
@@ -255,12 +260,15 @@ def _build_example_message(connection: Connection) -> dict[str, Any]:
 
 
 def _choose_example_value(signal: SignalDefinition) -> Any:
-    """Return an example value of a signal: the middle of its expected range, or a fixed value of its type."""
+    """Return an example value of a signal: about the middle of its expected range, or a fixed value of its type."""
     limits = [limit for limit in (signal.min, signal.max) if limit is not None]
     if not limits:
         return _SIGNAL_EXAMPLES[signal.type]
-    middle = sum(limits) / len(limits)
-    return round(middle) if signal.type is SignalType.LONG else round(middle, 3)
+    low, high = min(limits), max(limits)
+    middle = float(f"{(low + high) / 2:.6g}")
+    # In a narrow range, six digits can lie outside.
+    example = min(max(middle, low), high)
+    return round(example) if signal.type is SignalType.LONG else example
 
 
 GROUP: Final = "webhooks"

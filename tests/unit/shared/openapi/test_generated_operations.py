@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import pytest
 from jsonschema import Draft202012Validator
 
 from functions import GROUPS
@@ -74,6 +75,28 @@ def test_a_single_limit_of_a_signal_is_described() -> None:
         "Signal n. Expected minimum: 0.",
         "Signal n. Expected maximum: 100.",
     )
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "expected_range", "example"),
+    [
+        (0, 1234567, "0 to 1234567", 617284.0),
+        (101325, 101325.5, "101325 to 101325.5", 101325.0),
+        (0.0001, 0.0002, "0.0001 to 0.0002", 0.00015),
+        (1234567.5, 1234568, "1234567.5 to 1234568", 1234568.0),
+        (1.5e308, 1.7e308, "1.5e+308 to 1.7e+308", 1.7e308),
+    ],
+)
+def test_the_expected_range_of_a_signal_has_all_digits(
+    low: float, high: float, expected_range: str, example: float
+) -> None:
+    """The description of a signal states its limits with all digits, and its example lies between them."""
+    signal = {"name": "n", "pointer": "/n", "type": "real", "min": low, "max": high}
+    connection = build_connection("c", signals=[signal])
+    assert describe_signal(connection.signals[0]) == f"Signal n. Expected range: {expected_range}."
+    shared = build_operation(GROUP.operations[0], SchemaRegistry())
+    created = build_telemetry_operation(shared, connection, "telemetry_c")
+    assert created["requestBody"]["content"]["application/json"]["example"] == {"n": example}
 
 
 def test_each_event_type_is_described() -> None:

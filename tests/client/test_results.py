@@ -37,6 +37,14 @@ def test_an_arrow_table_of_a_result_has_the_types_of_the_columns() -> None:
     assert (second["Time"], second["Count"], second["Payload"], second["Id"]) == (None,) * 4
 
 
+def test_a_text_in_a_dynamic_column_differs_from_a_number() -> None:
+    """An Arrow table has the dynamic text "5" as JSON with quotes, and the dynamic number 5 without."""
+    values = ["5", 5, "true", True, "null", None]
+    reply = {**REPLY, "columns": [{"name": "v", "type": "dynamic"}], "results": [{"v": each} for each in values]}
+    cells = QueryResult.from_reply(reply).to_arrow().column("v").to_pylist()
+    assert cells == ['"5"', "5", '"true"', "true", '"null"', None]
+
+
 def test_a_pandas_data_frame_has_the_cells_of_the_result() -> None:
     """A pandas data frame has the columns and cells of the result, and its times have a time zone."""
     frame = QueryResult.from_reply(REPLY).to_pandas()

@@ -80,7 +80,8 @@ class QueryResult:
     def to_arrow(self) -> "pa.Table":
         """Convert the rows to an Arrow table; requires the extra ``arrow``.
 
-        ``datetime`` columns become UTC timestamps in microseconds; ``dynamic`` and ``guid`` columns become text.
+        ``datetime`` columns become UTC timestamps in microseconds, ``dynamic`` columns JSON text, and ``guid`` columns
+        text. The JSON of a text in a ``dynamic`` column has quotes.
         """
         from oi.tables import build_arrow_table  # noqa: PLC0415  pyarrow is optional
 

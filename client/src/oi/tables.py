@@ -23,7 +23,8 @@ def build_arrow_table(columns: Sequence["Column"], rows: Sequence[Mapping[str, A
     """Build an Arrow table from the columns and rows of a KQL query's result.
 
     Args:
-        columns: columns with their Kusto types; values of types without an Arrow equivalent become text.
+        columns: columns with their Kusto types; values of type ``dynamic`` become JSON text, and values of other
+            types without an Arrow equivalent become text.
         rows: rows as dictionaries of values by column name.
     """
     arrays = [
@@ -45,6 +46,7 @@ def _convert_cell(value: Any, kusto_type: str) -> Any:
     if kusto_type == "real":
         # JSON has no numbers for these values, so the service sends them as text.
         return float(value)
-    if kusto_type in _TYPES or isinstance(value, str):
+    # A text in a dynamic column becomes JSON, too, so that it differs from a number, as in Arrow files of the service.
+    if kusto_type in _TYPES or (isinstance(value, str) and kusto_type != "dynamic"):
         return value
     return json.dumps(value, ensure_ascii=False)

@@ -165,6 +165,8 @@ def test_different_rows_with_the_same_id_are_rejected(tmp_path: Path) -> None:
         ("a,b\n1,2\n", {"time_column": "t"}, "column 't' is missing; the columns are a, b"),
         ("t,b\n2026-01-05T08:00:00Z,2\nyesterday,2\n", {"time_column": "t"}, "row 2: 'yesterday' is not a valid time"),
         ("t,b\n2026-01-05 08:00:00,1\n", {"time_column": "t"}, "row 1: .*--assume-zone"),
+        ("timestamp,b\n2026-01-05T10:00:00+02:60,1\n", {}, "row 1: .* hours of 00 to 23 and minutes of 00 to 59"),
+        ("timestamp,b\n2026-01-05T10:00:00-24:00,1\n", {}, "row 1: .* hours of 00 to 23 and minutes of 00 to 59"),
         ("timestamp,b\n2026-01-05T08:00:00Z,2\n3\n", {}, "row 2 has 1 cells; the header has 2"),
         ("a,a\n1,2\n", {}, "two columns of the same name"),
         ("t,timestamp\n1,2\n", {"time_column": "t"}, "the column 'timestamp' would not be stored as data"),

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, tzinfo
 from typing import Any
 from zoneinfo import ZoneInfo
 
-_RFC_3339 = re.compile(r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(?:\.\d++)?([Zz]|[+-]\d\d:\d\d)?", re.ASCII)
+_RFC_3339 = re.compile(r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(?:\.\d++)?([Zz]|[+-](\d\d):(\d\d))?"|[+-]\d\d:\d\d)?", re.ASCII)
 _ID_CHARACTERS = 32
 
 
@@ -16,7 +16,7 @@ def parse_time(text: str) -> datetime:
     """Parse an RFC 3339 timestamp with a time zone; return the time in UTC.
 
     Raises:
-        ValueError: the text is not RFC 3339, has no time zone, or names a time that does not exist.
+        ValueError: the text is not RFC 3339, has no time zone or an invalid offset, or names a time that does not exist.
 
     Example:
         >>> parse_time("2026-01-05T09:00:00+01:00").isoformat()
@@ -27,6 +27,9 @@ def parse_time(text: str) -> datetime:
         raise ValueError("an RFC 3339 date-time such as 2026-01-01T00:00:00Z is expected")
     if not found[1]:
         raise ValueError("the date-time has no time zone; end it with Z or an offset")
+    # `fromisoformat` would accept minutes above 59 as further hours.
+    if found[2] and (found[2] > "23" or found[3] > "59"):
+        raise ValueError("the offset of the date-time must have hours of 00 to 23 and minutes of 00 to 59")
     try:
         return datetime.fromisoformat(text.upper()).astimezone(UTC)
     except (ValueError, OverflowError):

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, tzinfo
 from typing import Any
 from zoneinfo import ZoneInfo
 
-_RFC_3339 = re.compile(r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(?:\.\d++)?([Zz]|[+-](\d\d):(\d\d))?"|[+-]\d\d:\d\d)?", re.ASCII)
+_RFC_3339 = re.compile(r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(?:\.\d++)?([Zz]|[+-](\d\d):(\d\d))?", re.ASCII)
 _ID_CHARACTERS = 32
 
 
@@ -16,7 +16,7 @@ def parse_time(text: str) -> datetime:
     """Parse an RFC 3339 timestamp with a time zone; return the time in UTC.
 
     Raises:
-        ValueError: the text is not RFC 3339, has no time zone or an invalid offset, or names a time that does not exist.
+        ValueError: the text is not RFC 3339, has no time zone or an invalid one, or names a time that does not exist.
 
     Example:
         >>> parse_time("2026-01-05T09:00:00+01:00").isoformat()

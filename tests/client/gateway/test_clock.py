@@ -1,8 +1,10 @@
 """Tests of the timestamps that the gateway adds when the clock of its machine is changed."""
 
 from email.utils import formatdate
+from types import SimpleNamespace
 
 import pytest
+from oi.gateway import clock as clock_module
 from oi.gateway.clock import ReceiveClock
 
 START = 1_767_600_000.0
@@ -31,6 +33,18 @@ def test_the_gateway_corrects_a_clock_jump_by_the_time_of_the_service(jump: floa
     clocks.advance(10)
     assert clock.now() == START + 10
     assert clock.get_clock_lead_seconds() == jump
+
+
+def test_the_time_of_the_service_advances_while_the_machine_is_suspended(monkeypatch: pytest.MonkeyPatch) -> None:
+    """After the machine was suspended, the gateway has the right time before the next reply of the service."""
+    clocks = MachineClocks()
+    # The usual monotonic clock of Linux stops in the meantime.
+    system = SimpleNamespace(CLOCK_BOOTTIME=7, clock_gettime=lambda _: clocks.monotonic, monotonic=lambda: 5.0)
+    monkeypatch.setattr(clock_module, "time", system)
+    clock = ReceiveClock(lambda: clocks.wall)
+    clock.record_service_time(formatdate(START, usegmt=True))
+    clocks.advance(1_800)
+    assert (clock.now(), clock.get_clock_lead_seconds()) == (START + 1_800, 0.0)
 
 
 def test_a_small_clock_difference_is_not_corrected() -> None:

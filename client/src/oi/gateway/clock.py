@@ -8,6 +8,14 @@ TOLERATED_SECONDS = 60.0
 """A larger difference to the service's clock is corrected, because the service rejects times in the future."""
 
 
+def _read_boot_clock() -> float:
+    """Return the seconds since the machine was started, with the time during which it was suspended.
+
+    ``time.monotonic`` omits this time on Linux; it is used on systems without a boot-time clock.
+    """
+    return time.clock_gettime(time.CLOCK_BOOTTIME) if hasattr(time, "CLOCK_BOOTTIME") else time.monotonic()
+
+
 class ReceiveClock:
     """Clock that returns the local time or, if it differs much from the service's time, the service's time.
 
@@ -16,13 +24,13 @@ class ReceiveClock:
 
     Args:
         read_wall_clock: returns the time of this machine in seconds since 1970.
-        read_monotonic_clock: returns the seconds since an arbitrary start; never jumps.
+        read_monotonic_clock: returns the seconds since an arbitrary start; nobody can set this clock.
     """
 
     def __init__(
         self,
         read_wall_clock: Callable[[], float] = time.time,
-        read_monotonic_clock: Callable[[], float] = time.monotonic,
+        read_monotonic_clock: Callable[[], float] = _read_boot_clock,
     ) -> None:
         self._wall = read_wall_clock
         self._monotonic = read_monotonic_clock

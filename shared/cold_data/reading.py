@@ -50,7 +50,11 @@ BATCH_BYTES = 16 * 1024 * 1024
 """Maximum size of a batch's texts in the columns ``LONG``, estimated from the longest row; one row may exceed it."""
 BLOCK_HOURS = 24
 AROUND = timedelta(hours=24)
-"""Hours before and after an hour that are searched for duplicates of its messages."""
+"""Hours before and after an hour that are searched for duplicates of its messages.
+
+The rule for ids that recur within a day is exact only if their first message is within these hours, because each
+message of such an id decides about the next one. Reading the archive from its start would take too long.
+"""
 
 _MAX_ATTEMPTS = 5
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

@@ -210,8 +210,7 @@ class DeliverySender:
     async def _build_request(self, endpoint: WebhookEndpoint, delivery: Delivery, at: datetime) -> OutboundRequest:
         url: OutboundUrl = parse_outbound_url(endpoint.url)
         body = render_body(delivery.body, endpoint.format, self._base_url)
-        active = endpoint.list_active_secrets(at)
-        secrets = [await self._vault.decrypt(endpoint.id, secret.encrypted) for secret in active]
+        secrets = await self._decrypt_active_secrets(endpoint, at)
         timestamp = int(at.timestamp())
         headers = {
             "webhook-id": delivery.id,
@@ -221,6 +220,18 @@ class DeliverySender:
             "User-Agent": USER_AGENT,
         }
         return OutboundRequest(url, "POST", headers, body, seconds=SECONDS, max_bytes=MAX_REPLY_BYTES, truncate=True)
+
+    async def _decrypt_active_secrets(self, endpoint: WebhookEndpoint, at: datetime) -> list[str]:
+        """Decrypt the secrets that sign a delivery; omit a previous secret that was encrypted with another key."""
+        secrets: list[str] = []
+        for stored in endpoint.list_active_secrets(at):
+            try:
+                secrets.append(await self._vault.decrypt(endpoint.id, stored.encrypted))
+            except WorkspaceError:
+                # After a replacement of WEBHOOK_SECRET_KEY, the rotation of the secret must suffice.
+                if stored.expires_at is None:
+                    raise
+        return secrets
 
 
 def _to_printable_excerpt(body: bytes) -> str:

@@ -101,6 +101,7 @@ class WebhookServices:
         self.http = ScriptedHttp()
         self.log = RecordingLog()
         self.is_audited = True
+        self.key = b"k" * 32
         self.registry = EndpointRegistry(self.store)
         self.vault = SecretVault(self._load_key, runtime=self.runtime)
         sender = DeliverySender(self.http, self.vault, "https://plant.example", runtime=self.runtime)
@@ -112,7 +113,7 @@ class WebhookServices:
         self.deliveries = DeliveryLog(self.store, self.service, lambda: None, runtime=self.runtime)
 
     async def _load_key(self) -> bytes:
-        return b"k" * 32
+        return self.key
 
     async def _is_audited(self) -> bool:
         return self.is_audited

@@ -85,6 +85,24 @@ async def test_both_secrets_sign_after_a_rotation(webhook_services: WebhookServi
     assert second.secret not in str(webhook_services.log.events)
 
 
+async def test_a_rotation_ends_the_failures_after_another_key(tmp_path: Path) -> None:
+    """After the key of the vault was replaced, deliveries fail until a rotation; then only the new secret signs."""
+    path, time = tmp_path / "webhooks.sqlite", VirtualTime()
+    async with open_webhooks(path, time) as webhook_services:
+        first = await webhook_services.service.create("admin@t", EndpointDefinition(URL, (DOWNLOAD,)))
+    async with open_webhooks(path, time) as webhook_services:
+        webhook_services.key = b"n" * 32
+        await webhook_services.publish("k1")
+        await webhook_services.send_due_deliveries()
+        assert webhook_services.http.requests == []
+        rotated = await webhook_services.service.rotate_secret("admin@t", first.endpoint.id)
+        await webhook_services.publish("k2")
+        await webhook_services.send_due_deliveries()
+        [request] = webhook_services.http.requests
+        assert len(request.headers["webhook-signature"].split()) == 1
+        assert is_signed_by(rotated.secret, request)
+
+
 async def test_a_repeated_request_returns_the_same_secret(webhook_services: WebhookServices) -> None:
     """Repeating a creation or rotation with the same append id returns the same secret."""
     definition = EndpointDefinition(URL, (TEST,))

@@ -356,6 +356,31 @@ class Settings(BaseModel):
             )
         return value
 
+    @field_validator(
+        "simulator_schedule",
+        "checkpoint_schedule",
+        "alert_schedule",
+        "verify_schedule",
+        "audit_overview_schedule",
+        "live_schedule",
+        "compaction_schedule",
+        "download_expiry_schedule",
+        "webhook_schedule",
+        "webhook_expiry_schedule",
+    )
+    @classmethod
+    def _check_job_schedule(cls, value: str, info: ValidationInfo) -> str:
+        """Check that the schedule of a background job is an NCRONTAB expression.
+
+        The Functions host checks BACKGROUND_SCHEDULE, the schedule of its timer.
+        """
+        # The default is not parsed, because loading the parser would delay each cold start.
+        if value != cls.model_fields[str(info.field_name)].default:
+            from shared.background.runner import Schedule
+
+            Schedule(value)
+        return value
+
     @field_validator("webhook_allowed_networks")
     @classmethod
     def _check_allowed_networks(cls, value: str) -> str:

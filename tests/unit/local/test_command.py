@@ -1,10 +1,10 @@
-"""Tests of the ports that the command line of the local host accepts."""
+"""Tests of the ports and settings that the command line of the local host accepts."""
 
 import argparse
 
 import pytest
 
-from local.command import _build_parser, _read_port
+from local.command import _build_parser, _read_port, _read_settings
 from local.errors import StartError
 
 WRONG_PORTS = ["65536", "99999", "-1", "\N{ARABIC-INDIC DIGIT ONE}", "9" * 5_000, "x"]
@@ -31,3 +31,10 @@ def test_the_port_of_the_option_has_priority() -> None:
     assert _read_port(_build_parser().parse_args(["--port", "0"]), environment) == 0
     assert _read_port(_build_parser().parse_args([]), environment) == 65_535
     assert _read_port(_build_parser().parse_args([]), {"PORT": ""}) == 7_071
+
+
+def test_an_invalid_schedule_stops_the_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The reason for a failed start names the setting with an invalid schedule and its value."""
+    monkeypatch.setenv("VERIFY_SCHEDULE", "@daily")
+    with pytest.raises(StartError, match="^VERIFY_SCHEDULE '@daily' is not an NCRONTAB expression"):
+        _read_settings()

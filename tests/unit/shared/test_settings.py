@@ -65,3 +65,17 @@ def test_the_services_own_account_is_not_a_data_store(own: str) -> None:
         Settings.read(environment)
     for other in ("https://oi-state.documents.azure.com:443/", ""):
         assert Settings.read({**environment, "COSMOS_ENDPOINT": other}).data_store_accounts == accounts
+
+
+JOB_SCHEDULES = {str(field.alias) for name, field in Settings.model_fields.items() if name.endswith("_schedule")} - {
+    "BACKGROUND_SCHEDULE"
+}
+
+
+@pytest.mark.parametrize("name", sorted(JOB_SCHEDULES))
+def test_the_schedule_of_a_background_job_is_ncrontab(name: str) -> None:
+    """The schedule of a background job is rejected with the setting's name if it is not an NCRONTAB expression."""
+    assert getattr(Settings.read({name: "0 0 3 * * *"}), name.lower()) == "0 0 3 * * *"
+    for value in ("@daily", "10m", "61 * * * * *"):
+        with pytest.raises(ValidationError, match=f"{name}\n.*{value.replace('*', '[*]')}.* is not an NCRONTAB"):
+            Settings.read({name: value})

@@ -85,6 +85,8 @@ class Team:
         cutoffs: times before which credentials are invalid, by the ids of current and former members.
         max_sign_in_age: maximum age in seconds of the sign-in of a person who signs; None if no decision needs a
             signature.
+        unreadable_members: ids of stored members that this version of the service cannot parse, because a newer
+            version stored them; they are not in ``members``.
     """
 
     workspace: str
@@ -92,6 +94,7 @@ class Team:
     audited: bool
     cutoffs: Mapping[str, CredentialCutoff] = field(default_factory=dict)
     max_sign_in_age: int | None = None
+    unreadable_members: frozenset[str] = frozenset()
 
     def has_token_ended(self, member_id: str, token_id: str) -> bool:
         """Return whether a token ended because its owner was disabled, enabled or removed after it was issued."""

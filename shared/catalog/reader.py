@@ -106,9 +106,15 @@ class CatalogDirectory:
             audited = catalog.policies.provenance is not None
             signatures = catalog.policies.signatures
             max_age = signatures.max_age_seconds if signatures.is_required else None
-            team = Team(workspace, catalog.members, audited, _build_credential_cutoffs(catalog), max_age)
+            cutoffs, unreadable = _build_credential_cutoffs(catalog), _find_unreadable_members(catalog)
+            team = Team(workspace, catalog.members, audited, cutoffs, max_age, unreadable)
             self._cached = (catalog.version, team)
         return self._cached[1]
+
+
+def _find_unreadable_members(catalog: Catalog) -> frozenset[str]:
+    stored = (item.key for item in catalog.items.values() if item.kind == ItemKind.MEMBER)
+    return frozenset(key for key in stored if key not in catalog.members)
 
 
 def _build_credential_cutoffs(catalog: Catalog) -> dict[str, CredentialCutoff]:

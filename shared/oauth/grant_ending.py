@@ -35,8 +35,9 @@ class GrantEnder:
         credentials: cached credentials of this process.
         directory: source of the team's members.
         audit: records the audit events.
-        map_client_creation_times: returns the times at which the workspace document declared the OAuth clients, by
-            their ids; a client that was removed and declared again has the time of the second declaration.
+        find_client_creation_time: returns the time at which the workspace document declared the OAuth client with an
+            id, None if it is not declared; a client that was removed and declared again has the time of the second
+            declaration.
         runtime: clock.
     """
 
@@ -47,7 +48,7 @@ class GrantEnder:
         credentials: VersionedCache[Credentials],
         directory: Directory,
         audit: AccessAudit,
-        map_client_creation_times: Callable[[], Awaitable[Mapping[str, datetime]]],
+        find_client_creation_time: Callable[[str], Awaitable[datetime | None]],
         *,
         runtime: Runtime = SYSTEM_RUNTIME,
     ) -> None:
@@ -56,7 +57,7 @@ class GrantEnder:
         self._credentials = credentials
         self._directory = directory
         self._audit = audit
-        self._map_client_creation_times = map_client_creation_times
+        self._find_client_creation_time = find_client_creation_time
         self._runtime = runtime
 
     async def end(
@@ -124,8 +125,10 @@ class GrantEnder:
         """End a grant whose member was disabled or whose client was removed; return whether it was ended.
 
         A grant also ends if its member was enabled again, or its client was declared again, since the consent.
+        Members and clients of a newer version of the service, which this version cannot parse, still exist.
         """
-        if not has_enabled_member(await self._directory.get_team(), grant):
+        team = await self._directory.get_team()
+        if not has_enabled_member(team, grant) and grant.member_id not in team.unreadable_members:
             reason = EndReason.DISABLED
         elif await self._is_client_removed(grant):
             reason = EndReason.UNDECLARED
@@ -138,7 +141,7 @@ class GrantEnder:
         """Return whether a declared client was removed since the consent, even if it was declared again."""
         if grant.client_id.startswith(URL_PREFIX):
             return False
-        declared_at = (await self._map_client_creation_times()).get(grant.client_id)
+        declared_at = await self._find_client_creation_time(grant.client_id)
         return declared_at is None or declared_at > grant.created_at
 
     async def _store_end_and_revoke_tokens(self, grant_id: str, end: GrantEnd) -> StoredGrant | None:

@@ -166,13 +166,16 @@ class AccessServices:
             self.credentials,
             self.directory,
             self.access_audit,
-            self._map_creation_times_of_oauth_clients,
+            self._find_creation_time_of_oauth_client,
             runtime=self._backends.runtime,
         )
 
-    async def _map_creation_times_of_oauth_clients(self) -> "Mapping[str, datetime]":
-        clients = (await self._catalog.reader.get_catalog()).oauth_clients
-        return {client_id: client.created_at for client_id, client in clients.items()}
+    async def _find_creation_time_of_oauth_client(self, client_id: str) -> "datetime | None":
+        from shared.catalog.items import ItemKind
+
+        # A stored client that cannot be parsed was not removed; a newer version of the service possibly stored it.
+        item = (await self._catalog.reader.get_catalog()).items.get((ItemKind.OAUTH_CLIENT, client_id))
+        return None if item is None else item.created_at
 
     @cached_property
     def directory(self) -> "CatalogDirectory":

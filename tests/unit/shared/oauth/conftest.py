@@ -92,7 +92,7 @@ class Server:
         audit = AccessAudit(self, self)
         codec = TokenCodec(self.key, "issuer", "audience", runtime=runtime)
         stores = (self.store, self.credential_store, credentials)
-        self.ender = GrantEnder(*stores, self, audit, self.map_client_creation_times, runtime=runtime)
+        self.ender = GrantEnder(*stores, self, audit, self.find_client_creation_time, runtime=runtime)
         self.revoker = CredentialRevoker(*stores[1:], audit, grants=self.ender, runtime=runtime)
         self.issuer = TokenIssuer(self, self.credential_store, codec, audit, self.revoker, runtime=runtime)
         self.api_keys = ApiKeys(self, *stores[1:], audit, self.revoker, runtime=runtime)
@@ -103,9 +103,9 @@ class Server:
         )
         self.authenticator = Authenticator(self, credentials, self.credential_store, codec, None, runtime=runtime)
 
-    async def map_client_creation_times(self) -> dict[str, datetime]:
-        """Return the times at which the clients were declared, by their ids."""
-        return self.declared
+    async def find_client_creation_time(self, client_id: str) -> datetime | None:
+        """Return the time at which a client was declared; None if it is not declared."""
+        return self.declared.get(client_id)
 
     async def get_team(self) -> Team:
         """Return the team: one member."""

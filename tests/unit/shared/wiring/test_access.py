@@ -5,6 +5,7 @@ from datetime import datetime
 from pathlib import Path
 
 from shared.catalog.document import load_document
+from shared.catalog.items import ItemKind
 from shared.oauth.grants import CodeProof, Grant
 from shared.timestamps import now
 from shared.wiring import Services
@@ -50,3 +51,21 @@ async def test_the_grants_of_a_client_end_with_its_declaration(local_services: S
     assert not await is_orphaned_after_apply(CLIENT.replace("Tool", "Renamed tool"), after)
     assert await is_orphaned_after_apply("", after)
     assert await is_orphaned_after_apply(CLIENT, after)
+
+
+async def test_a_grant_outlives_items_of_a_newer_version(local_services: Services) -> None:
+    """A grant does not end while this version of the service cannot parse its member and its client."""
+    document = load_document(f"{DOCUMENT}oauthClients: [{CLIENT}]\n", "test")
+    await local_services.provenance.catalog_service.apply(document, "apply")
+    stored = await local_services.catalog.store.load()
+    newer = [
+        replace(item, definition={**item.definition, "newer": True})
+        for item in stored.items
+        if item.kind in (ItemKind.MEMBER, ItemKind.OAUTH_CLIENT)
+    ]
+    await local_services.catalog.store.save(newer, [], [], stored.version)
+    local_services.catalog.reader.invalidate()
+    catalog = await local_services.catalog.get_current_catalog()
+    assert (catalog.members, catalog.oauth_clients) == ({}, {})
+    grant = replace(GRANT, created_at=now())
+    assert not await local_services.access.grant_ender.end_if_orphaned(grant)

@@ -112,7 +112,8 @@ class AlertScheduler:
                 due.setdefault(build_data_source_key(entry.value), []).append(lookup)
         for lookup, state in self._states.items():
             stored = catalog.alert_rules.get(lookup)
-            if lookup not in waiting and (stored is None or (not stored.value.enabled and not state.is_idle)):
+            is_disabled = stored is not None and not stored.value.enabled
+            if lookup not in waiting and (catalog.is_alert_rule_deleted(lookup) or (is_disabled and not state.is_idle)):
                 due[f"ended {lookup}"] = [lookup]
         return due
 

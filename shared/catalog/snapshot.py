@@ -6,6 +6,7 @@ from datetime import datetime
 from functools import cached_property
 
 from shared.auth.rights import Role
+from shared.catalog.items import ItemKind
 from shared.catalog.models import (
     AlertRule,
     Connection,
@@ -91,6 +92,13 @@ class Catalog:
         """Return whether a connection with this lookup (id in URLs) exists and is enabled."""
         stored = self.connections.get(connection)
         return stored is not None and stored.value.enabled
+
+    def is_alert_rule_deleted(self, lookup: str) -> bool:
+        """Return whether no alert rule with this lookup (id in URLs) is stored.
+
+        A stored rule that this version of the service cannot parse, because a newer version stored it, is not deleted.
+        """
+        return lookup not in self.alert_rules and (ItemKind.ALERT_RULE, lookup) not in self.items
 
     def list_surfaces_of_connection(self, connection: str) -> tuple[str, ...]:
         """Return the sorted lookups (ids in URLs) of the surfaces (groups of connections) that contain a connection."""

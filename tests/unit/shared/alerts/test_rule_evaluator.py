@@ -7,6 +7,8 @@ import pytest
 
 from shared.alerts.models import RuleStatus
 from shared.alerts.scheduler import RETRY_SECONDS
+from shared.catalog.items import ItemKind
+from shared.catalog.ports import CatalogItem, ItemOrigin
 from shared.errors import Kind, WorkspaceError
 from shared.telemetry.ports import ConnectionState
 from tests.unit.shared.alerts.environment import COLD, FIRING, HOT, RESOLVED, AlertWorkspace
@@ -27,6 +29,19 @@ def build_workspace_with_two_absence_rules() -> AlertWorkspace:
         name: replace(press, value=press.value.model_copy(update={"lookup": name})) for name in ("press", "rig")
     }
     return AlertWorkspace(build_catalog(*map(build_entry, rules), connections=connections))
+
+
+async def test_a_rule_that_cannot_be_read_is_not_deleted(alert_workspace: AlertWorkspace) -> None:
+    """The alerts of a rule that this version of the service cannot parse do not end, and its state remains."""
+    alert_workspace.queries.result = HOT
+    await alert_workspace.run_scheduler_after(0)
+    newer = CatalogItem(ItemKind.ALERT_RULE, "hot", {"newer": True}, ItemOrigin.API, AT, AT, "editor@t")
+    readable = alert_workspace.catalog
+    alert_workspace.catalog = build_catalog(version=2, items={(newer.kind, newer.key): newer})
+    assert await alert_workspace.run_scheduler_after() == [FIRING]
+    assert alert_workspace.get_status() is RuleStatus.FIRING
+    alert_workspace.catalog = replace(readable, version=3)
+    assert await alert_workspace.run_scheduler_after() == [FIRING]
 
 
 @pytest.mark.parametrize("change", ["deleted", "disabled"])

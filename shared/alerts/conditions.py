@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from shared.alerts.models import Number
 from shared.catalog.alert_rule_models import AlertCondition, AlertRule, Operator, Rows
-from shared.catalog.durations import parse_duration
+from shared.catalog.durations import parse_stored_duration
 from shared.warm_queries.results import QueryResult
 
 type GroupKey = tuple[tuple[str, str | None], ...]
@@ -167,7 +167,7 @@ def evaluate_absence_rule(
         created_at: creation time of the rule, which replaces the last message of a connection without a message.
         at: the current time.
     """
-    after = parse_duration(str(rule.after))
+    after = parse_stored_duration(str(rule.after))
     known = set(enabled)
     groups = []
     for connection in rule.connections:

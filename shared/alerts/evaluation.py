@@ -11,7 +11,7 @@ from typing import Final
 
 from shared.alerts.conditions import AlertGroup, EvaluationError, evaluate_absence_rule, evaluate_threshold_rule
 from shared.catalog.alert_rule_models import AlertRule, RuleKind
-from shared.catalog.durations import parse_duration
+from shared.catalog.durations import parse_stored_duration
 from shared.catalog.kql_text import reject_time_range_bypass, suggest_output_schema
 from shared.catalog.models import WarmQuery
 from shared.catalog.snapshot import Catalog, CatalogEntry
@@ -97,7 +97,7 @@ class RuleEvaluation:
     async def _read_rows(self, rule: AlertRule, catalog: Catalog) -> QueryResult:
         if rule.query not in catalog.queries:
             raise EvaluationError(f"The warm query {rule.query!r} does not exist.")
-        time_range = None if rule.time_range is None else parse_duration(rule.time_range)
+        time_range = None if rule.time_range is None else parse_stored_duration(rule.time_range)
         return await self._queries.execute(
             str(rule.query), time_range, MAX_LIMIT, rule.parameters, "parameters.{}".format, use_cache=False
         )

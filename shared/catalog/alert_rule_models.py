@@ -14,12 +14,13 @@ from pydantic import (
     Field,
     SerializerFunctionWrapHandler,
     StringConstraints,
+    ValidationInfo,
     WithJsonSchema,
     model_serializer,
 )
 
 from shared.catalog import durations
-from shared.catalog.fields import Lookup, Model, Name
+from shared.catalog.fields import DECLARED, Lookup, Model, Name
 
 MAX_TIME: Final = timedelta(days=366)
 MIN_INTERVAL: Final = timedelta(seconds=15)
@@ -35,7 +36,13 @@ _DURATION: Final = WithJsonSchema(
 @lru_cache(maxsize=1024)
 def _parse_rule_duration(text: str) -> timedelta:
     """Parse a duration of an alert rule; results are cached, as each load of the catalog parses all durations."""
-    return durations.parse_duration(text)
+    return durations.parse_stored_duration(text)
+
+
+def _validate_declared_duration(text: str, info: ValidationInfo) -> str:
+    if info.context == DECLARED:
+        durations.parse_duration(text)
+    return text
 
 
 def _validate_interval(text: str) -> str:
@@ -73,9 +80,12 @@ def _validate_number(value: Any) -> Any:
     return value
 
 
-Interval = Annotated[str, AfterValidator(_validate_interval), _DURATION]
-HoldTime = Annotated[str, AfterValidator(_validate_hold_time), _DURATION]
-PositiveTime = Annotated[str, AfterValidator(_validate_positive_time), _DURATION]
+_EXACT: Final = AfterValidator(_validate_declared_duration)
+"""Declared durations have whole microseconds; stored ones can have a fraction of a microsecond, which is rounded."""
+
+Interval = Annotated[str, _EXACT, AfterValidator(_validate_interval), _DURATION]
+HoldTime = Annotated[str, _EXACT, AfterValidator(_validate_hold_time), _DURATION]
+PositiveTime = Annotated[str, _EXACT, AfterValidator(_validate_positive_time), _DURATION]
 RunbookUrl = Annotated[str, StringConstraints(max_length=2048), AfterValidator(_validate_runbook_url)]
 ColumnName = Annotated[str, StringConstraints(min_length=1, max_length=1024)]
 Number = Annotated[

@@ -27,13 +27,25 @@ def parse_duration(text: str) -> timedelta:
     Raises:
         ValueError: if the text is not such a duration, or has a fraction of a microsecond.
     """
+    duration = parse_stored_duration(text)
+    if _count_microseconds(text).denominator != 1:
+        raise ValueError("must be a duration of whole microseconds")
+    return duration
+
+
+def parse_stored_duration(text: str) -> timedelta:
+    """Parse an ISO 8601 duration like :func:`parse_duration`, but round a fraction of a microsecond.
+
+    Earlier versions of the service stored durations with such fractions.
+
+    Raises:
+        ValueError: if the text is not such a duration.
+    """
     rule = "must be an ISO 8601 duration of weeks, days, hours, minutes or seconds, such as PT15M or P7D"
     if len(text) <= MAX_DURATION and _CALENDAR.fullmatch(text):
         raise ValueError("years and months have no fixed length; use weeks, days, hours, minutes or seconds")
     if len(text) > MAX_DURATION or not _DURATION.fullmatch(text):
         raise ValueError(rule)
-    if _count_microseconds(text).denominator != 1:
-        raise ValueError("must be a duration of whole microseconds")
     try:
         duration: timedelta = isodate.parse_duration(text)
     except (isodate.ISO8601Error, ValueError, OverflowError, ArithmeticError):

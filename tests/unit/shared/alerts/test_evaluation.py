@@ -1,5 +1,6 @@
 """Tests of evaluating alert rules, and of checking a rule against its warm query."""
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -47,6 +48,17 @@ async def test_a_failing_query_neither_fires_nor_resolves_alerts(
     assert await alert_workspace.run_scheduler_after() == [FIRING, FIRING, RESOLVED]
     assert list(alert_workspace.outbox.events.values())[2].data["alertId"] == warning.data["alertId"]
     assert len(alert_workspace.store.alerts) == 1
+
+
+async def test_stored_durations_with_fractions_of_a_microsecond_are_evaluated() -> None:
+    """A rule that an earlier version stored with a fraction of a microsecond is evaluated with rounded durations."""
+    fraction = "PT33.3333333S"
+    rules = build_rule(every=fraction, timeRange=fraction), build_absence_rule(every=fraction, after=fraction)
+    workspace = AlertWorkspace(build_catalog(*map(build_entry, rules)))
+    await workspace.run_scheduler_after(0)
+    [(_, (time_range, _))] = workspace.queries.calls
+    assert time_range == timedelta(seconds=33, microseconds=333_333)
+    assert (workspace.get_status("hot"), workspace.get_status("silent")) == (RuleStatus.OK, RuleStatus.OK)
 
 
 async def test_a_missing_query_or_column_is_an_error_of_the_rule(alert_workspace: AlertWorkspace) -> None:

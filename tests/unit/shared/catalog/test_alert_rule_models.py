@@ -7,6 +7,7 @@ import pytest
 from pydantic import ValidationError
 
 from shared.catalog.alert_rule_models import AlertRule, iterate_rule_errors
+from shared.catalog.fields import DECLARED
 
 COMMON = {"lookup": "r", "name": "R", "severity": "info", "surface": "s", "every": "PT1M"}
 ABSENCE = {**COMMON, "kind": "absence", "connections": ["rig"], "after": "PT5M"}
@@ -40,6 +41,15 @@ def test_alert_rule_values_outside_the_limits_are_rejected(changes: dict[str, An
     """A time outside the limits, a link with credentials, or a limit that is not a finite number is rejected."""
     with pytest.raises(ValidationError):
         AlertRule.model_validate({**ABSENCE, **changes})
+
+
+@pytest.mark.parametrize("name", ["every", "for", "after"])
+def test_only_declared_durations_must_have_whole_microseconds(name: str) -> None:
+    """A fraction of a microsecond is rejected in a declared rule, but not in a rule that an earlier version stored."""
+    fields = {**ABSENCE, name: "PT33.3333333S"}
+    assert AlertRule.model_validate(fields).model_dump(by_alias=True)[name] == "PT33.3333333S"
+    with pytest.raises(ValidationError, match="whole microseconds"):
+        AlertRule.model_validate(fields, context=DECLARED)
 
 
 def test_durations_of_alert_rules_are_parsed() -> None:

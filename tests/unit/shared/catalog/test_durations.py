@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from shared.catalog.durations import parse_duration
+from shared.catalog.durations import parse_duration, parse_stored_duration
 
 
 @pytest.mark.parametrize(
@@ -37,6 +37,11 @@ def test_fractions_of_a_microsecond_are_rejected(text: str) -> None:
     """A duration with a fraction of a microsecond is rejected, because the fraction would be lost."""
     with pytest.raises(ValueError, match="whole microseconds"):
         parse_duration(text)
+
+
+def test_fractions_of_a_microsecond_in_stored_durations_are_rounded() -> None:
+    """A stored duration can have a fraction of a microsecond, which is rounded."""
+    assert parse_stored_duration("PT33.3333333S") == timedelta(seconds=33, microseconds=333_333)
 
 
 @pytest.mark.parametrize(

@@ -315,8 +315,12 @@ class SigningKey(Protocol):
         """Return the ES256 signature of a message, r and s as 64 bytes (RFC 7518 section 3.4)."""
         ...
 
-    async def load_public_keys(self) -> Sequence[Mapping[str, Any]]:
-        """Return the public keys as JWKs (RFC 7517), the signing key first."""
+    async def load_public_keys(self, *, reload: bool = False) -> Sequence[Mapping[str, Any]]:
+        """Return the public keys as JWKs (RFC 7517), the signing key first.
+
+        Args:
+            reload: read the keys again if the cached ones are older than some seconds, because a key is missing.
+        """
         ...
 
 

@@ -152,16 +152,16 @@ class TokenCodec:
             # Concurrent requests must wait for the fetch instead of failing with an unknown key.
             async with self._fetching:
                 if self._is_key_fetch_due(key_id):
-                    await self._fetch_public_keys()
+                    await self._fetch_public_keys(reload=key_id not in self._public)
 
     def _is_key_fetch_due(self, key_id: str) -> bool:
         return self._runtime.monotonic() - self._fetched_at > (
             FRESH_SECONDS if key_id in self._public else FETCH_SECONDS
         )
 
-    async def _fetch_public_keys(self) -> None:
+    async def _fetch_public_keys(self, *, reload: bool) -> None:
         try:
-            keys = await self._key.load_public_keys()
+            keys = await self._key.load_public_keys(reload=reload)
         except WorkspaceError as error:
             # During an outage the signing key returns the keys that it knows, so a failure means that no key is enabled
             # or that none was ever read.

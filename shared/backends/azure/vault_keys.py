@@ -30,6 +30,9 @@ OUTLIVED: Final = timedelta(minutes=MAX_MINUTES) + timedelta(hours=1)
 FRESH_SECONDS: Final = 300.0
 """Age in seconds at which the enabled versions of a key are read again."""
 
+RELOAD_SECONDS: Final = 10.0
+"""Age in seconds at which the versions of a key are read again if a token names an unknown version."""
+
 EMPTY_SECONDS: Final = 1.0
 """Age in seconds at which the versions of a key without an enabled version are read again."""
 
@@ -70,14 +73,14 @@ class VaultSigningKey:
             lambda: self._vault.sign(self._name, version.version, message), "SIGNING_KEY_UNAVAILABLE", _TOKEN_KEY
         )
 
-    async def load_public_keys(self) -> Sequence[Mapping[str, Any]]:
-        versions, at = await self._read_current_versions(), self._runtime.now()
+    async def load_public_keys(self, *, reload: bool = False) -> Sequence[Mapping[str, Any]]:
+        versions, at = await self._read_current_versions(reload=reload), self._runtime.now()
         signs = select_signing_version(versions, at)
         others = [version for version in select_versions_to_publish(versions, at) if version is not signs]
         return [to_jwk(version.public) for version in (signs, *others)]
 
-    async def _read_current_versions(self) -> list[KeyVersion]:
-        versions = await self._versions.get()
+    async def _read_current_versions(self, *, reload: bool = False) -> list[KeyVersion]:
+        versions = await self._versions.get(reload=reload)
         if not versions:
             raise WorkspaceError(
                 Kind.UNAVAILABLE,
@@ -176,25 +179,30 @@ class _EnabledVersions:
         self._key_description = key_description
         self._runtime = runtime
         self._versions: list[KeyVersion] = []
-        self._read_at = self._due_at = float("-inf")
+        self._read_at = self._due_at = self._reload_due_at = float("-inf")
         self._reading = SharedAttempts()
         self._refresh: asyncio.Task[None] | None = None
 
-    async def get(self) -> list[KeyVersion]:
+    async def get(self, *, reload: bool = False) -> list[KeyVersion]:
         """Return the enabled versions, oldest first; return the known ones if the vault does not answer in time.
+
+        Args:
+            reload: read versions again that are older than :data:`RELOAD_SECONDS`.
 
         Raises:
             WorkspaceError: UNAVAILABLE if the vault does not answer and no version is known.
         """
         requested_at = self._runtime.monotonic()
-        if requested_at <= self._due_at:
+        is_due = requested_at > self._due_at or (reload and requested_at > self._reload_due_at)
+        if not is_due:
             return self._versions
         if not self._versions:
             return await self.reload()
         # Other requests use the known versions meanwhile. The read continues after this request, in its own context,
         # because a vault that does not answer ends it only after all timeouts of the client.
-        self._due_at = requested_at + FRESH_SECONDS
-        self._refresh = asyncio.create_task(self._reload_or_keep_versions(), context=contextvars.Context())
+        self._due_at, self._reload_due_at = requested_at + FRESH_SECONDS, requested_at + RELOAD_SECONDS
+        if self._refresh is None or self._refresh.done():
+            self._refresh = asyncio.create_task(self._reload_or_keep_versions(), context=contextvars.Context())
         await asyncio.wait({self._refresh}, timeout=WAIT_SECONDS)
         return self._versions
 
@@ -212,6 +220,7 @@ class _EnabledVersions:
                 )
                 self._read_at = self._runtime.monotonic()
                 self._due_at = requested_at + (FRESH_SECONDS if self._versions else EMPTY_SECONDS)
+                self._reload_due_at = requested_at + RELOAD_SECONDS
         return self._versions
 
     async def _reload_or_keep_versions(self) -> None:

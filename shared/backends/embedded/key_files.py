@@ -76,7 +76,7 @@ class FileSigningKey:
     async def sign(self, message: bytes) -> bytes:
         return _sign_message(await self._load_private_key(), message)
 
-    async def load_public_keys(self) -> Sequence[Mapping[str, Any]]:
+    async def load_public_keys(self, *, reload: bool = False) -> Sequence[Mapping[str, Any]]:  # noqa: ARG002  nothing is cached
         return [to_jwk((await self._load_private_key()).public_key())]
 
     async def _load_private_key(self) -> ec.EllipticCurvePrivateKey:

@@ -103,8 +103,9 @@ class OneKey:
         """Return the signature of a message."""
         return sign_raw(message)
 
-    async def load_public_keys(self) -> list[Mapping[str, Any]]:
+    async def load_public_keys(self, *, reload: bool = False) -> list[Mapping[str, Any]]:
         """Return the public key."""
+        del reload
         return [json.loads(jwt.algorithms.ECAlgorithm.to_jwk(KEY.public_key())) | {"kid": "mine"}]
 
     async def load_issuer(self) -> str:

@@ -229,7 +229,7 @@ async def test_a_cached_token_is_rejected_while_no_key_is_enabled(
     token = await issue_token(auth_workspace, EDITOR.id)
     await auth_workspace.authenticator(f"Bearer {token}", JWT_ONLY)
 
-    async def raise_unavailable() -> Any:
+    async def raise_unavailable(*, reload: bool) -> Any:
         raise WorkspaceError(Kind.UNAVAILABLE, "SIGNING_KEY_UNAVAILABLE", "no enabled version")
 
     monkeypatch.setattr(auth_workspace.key, "load_public_keys", raise_unavailable)

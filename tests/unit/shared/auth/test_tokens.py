@@ -24,14 +24,14 @@ class SlowKey(FileSigningKey):
         self.fetch_count = 0
         self.down = False
 
-    async def load_public_keys(self) -> Sequence[Mapping[str, Any]]:
+    async def load_public_keys(self, *, reload: bool = False) -> Sequence[Mapping[str, Any]]:
         """Wait until the test continues, then return the public keys, or raise an error if the test has set it."""
         self.fetch_count += 1
         self.waited_for.set()
         await self.let_go.wait()
         if self.down:
             raise WorkspaceError(Kind.UNAVAILABLE, "SIGNING_KEY_UNAVAILABLE", "down")
-        return await super().load_public_keys()
+        return await super().load_public_keys(reload=reload)
 
 
 @pytest.fixture

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,6 +17,7 @@ from shared.auth.tokens import Claims, TokenCodec
 from shared.backends.azure import vault_keys
 from shared.backends.azure.key_vault import KeyVersion, Vault
 from shared.backends.azure.vault_keys import SETTLING, VaultNoteSigner, VaultSigningKey
+from shared.backends.embedded.key_files import FileSigningKey
 from shared.errors import Kind, WorkspaceError
 from shared.runtime import Runtime
 from shared.timestamps import now
@@ -288,6 +290,37 @@ async def test_public_keys_are_known_while_the_vault_does_not_answer(
     time.advance(vault_keys.FRESH_SECONDS + 1)
     monkeypatch.setattr(vault_keys, "WAIT_SECONDS", 30.0)
     assert len(await load(key)) == 2
+    await vault.close()
+
+
+async def test_tokens_of_an_unknown_version_are_accepted_within_seconds(
+    emulator: KeyVaultDouble, tokens: Tokens, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A token of an unknown key version makes an instance read the versions again, but at most every ten seconds."""
+    monkeypatch.setattr(vault_keys, "WAIT_SECONDS", 30.0)
+    time, vault = VirtualTime(now()), PausedVault(emulator.uri, tokens, emulator.options)
+
+    def start_instance() -> TokenCodec:
+        key = VaultSigningKey(vault, "tokens", runtime=time.runtime)
+        return TokenCodec(key, "issuer", "audience", runtime=time.runtime)
+
+    leaked = emulator.keys.create_version("tokens", START.timestamp())
+    claims = Claims("id", "e", "e", "plant-a", frozenset(), time.now.replace(microsecond=0) + timedelta(hours=1))
+    instance = start_instance()
+    await instance.verify(await instance.sign(claims, time.now))
+    leaked.enabled = False
+    emulator.keys.create_version("tokens", time.now.timestamp())
+    token = await start_instance().sign(claims, time.now)
+    time.advance(vault_keys.RELOAD_SECONDS + 1)
+    assert await instance.verify(token) == claims
+    unknown = await TokenCodec(FileSigningKey(tmp_path / "key.pem"), "issuer", "audience").sign(claims, time.now)
+    list_count = vault.list_count
+    for _ in range(7):
+        time.advance(2)
+        with pytest.raises(WorkspaceError) as caught:
+            await instance.verify(unknown)
+        assert caught.value.kind is Kind.UNAUTHENTICATED
+    assert vault.list_count == list_count + 1
     await vault.close()
 
 

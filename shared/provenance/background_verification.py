@@ -16,7 +16,7 @@ from shared.errors import WorkspaceError
 from shared.observability.logs import fields, get_logger
 from shared.observability.metrics import count
 from shared.provenance.checkpoints import Checkpoints, build_checkpoint_name_prefix
-from shared.provenance.overview_ports import ChainOverview, ChainSummary
+from shared.provenance.overview_ports import ChainOverview, ChainSummary, compute_latest_verdict_time
 from shared.provenance.ports import ChainKey
 from shared.provenance.verifier import ChainVerifier, VerificationRun, store_verification_result
 from shared.runtime import SYSTEM_RUNTIME, Runtime
@@ -111,13 +111,15 @@ class BackgroundVerification:
         if self._unfinished is None:
             return
         verdict = await self._overview.find_verdict(self._unfinished.chain)
-        if verdict is not None and verdict.verified_at > self._unfinished.started_at:
+        latest = compute_latest_verdict_time(self._runtime.now())
+        if verdict is not None and self._unfinished.started_at < verdict.verified_at <= latest:
             self._unfinished = None
 
     async def _list_due_chains(self, period_start: str) -> list[ChainKey]:
         """Return the chains that must be verified, sorted by the time of their last verification, oldest first."""
         due: list[tuple[str, ChainKey]] = []
         known: set[str] = set()
+        latest = compute_latest_verdict_time(self._runtime.now())
         after: ChainKey | None = None
         while page := await self._overview.list_chains(None, after, _PAGE):
             after = page[-1].chain
@@ -125,7 +127,7 @@ class BackgroundVerification:
             due += [
                 (one.verdict.verified_at if one.verdict else "", one.chain)
                 for one in page
-                if _is_due(one, period_start)
+                if _is_due(one, period_start, latest)
             ]
         return [
             *await self._list_due_chains_missing_in_overview(known, period_start),
@@ -144,8 +146,9 @@ class BackgroundVerification:
         except WorkspaceError as error:
             _LOG.warning("missing chains could not be searched: %s", error)
             return []
+        latest = compute_latest_verdict_time(self._runtime.now())
         summaries = [ChainSummary(chain, 0, "", verdict=await self._overview.find_verdict(chain)) for chain in missing]
-        return [summary.chain for summary in summaries if _is_due(summary, period_start)]
+        return [summary.chain for summary in summaries if _is_due(summary, period_start, latest)]
 
     async def _verify_chain_until_deadline(self, chain: ChainKey, deadline: float, period_start: str) -> bool:
         """Verify a chain and store the result; return False if the time limit is reached before the end of the chain.
@@ -206,9 +209,9 @@ class BackgroundVerification:
                     _log_failure("a broken audit chain could not be reported", chain, error)
 
 
-def _is_due(summary: ChainSummary, period_start: str) -> bool:
+def _is_due(summary: ChainSummary, period_start: str, latest: str) -> bool:
     verdict = summary.verdict
-    if verdict is None:
+    if verdict is None or verdict.verified_at > latest:
         return True
     # A chain that grows during a period is due in the next one.
     return verdict.verified_at < period_start and (verdict.records != summary.records or not verdict.is_valid)

@@ -2,9 +2,12 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import NamedTuple, Protocol
 
+from shared.provenance.hash_rule import is_record_time
 from shared.provenance.ports import ChainKey, ChainRecord, Target
+from shared.timestamps import LONGEST_SETBACK, format_rfc3339
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,12 +33,13 @@ class StoredVerdict:
 def build_verdict_if_valid(
     verified_at: object, records: object, is_valid: object, broken_at: object, reason: object
 ) -> StoredVerdict | None:
-    """Build a verdict from stored values; return None if a value is missing or has another type than the attribute.
+    """Build a verdict from stored values; return None if one is missing, has a wrong type or is an invalid time.
 
     A writer to the store can edit a verdict. An edited verdict must not prevent the next verification.
     """
     if (
         isinstance(verified_at, str)
+        and is_record_time(verified_at)
         and type(records) is int
         and type(is_valid) is bool
         and isinstance(broken_at, str)
@@ -43,6 +47,18 @@ def build_verdict_if_valid(
     ):
         return StoredVerdict(verified_at, records, is_valid, broken_at, reason)
     return None
+
+
+def compute_latest_verdict_time(now: datetime) -> str:
+    """Return the latest time of a stored verdict that can prevent a verification or the storage of a newer verdict.
+
+    A later time was edited, or stored by a host whose clock was ahead. Without this limit, the chain would not be
+    verified, and its verdict not replaced, until the clocks reach that time.
+
+    Args:
+        now: the current time.
+    """
+    return format_rfc3339(now + LONGEST_SETBACK)
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +191,8 @@ class ChainOverview(Protocol):
     async def save_verdict(self, chain: ChainKey, verdict: StoredVerdict, started_at: str) -> None:
         """Store the result of a verification, and replace the earlier result.
 
-        A valid result does not replace the result of a verification that ended after ``started_at``.
+        A valid result does not replace the result of a verification that ended after ``started_at``, unless the time
+        of that result is later than :func:`compute_latest_verdict_time` allows.
 
         Args:
             chain: key of the verified chain.

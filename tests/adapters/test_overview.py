@@ -40,7 +40,7 @@ class OpenedOverview:
         overview: the overview.
         store: the store of the chains.
         forget_counts: makes a chain look as if an earlier version wrote it.
-        damage_summary: damages the stored verdict and checkpoint size of a chain, in one of three ways (0 to 2).
+        damage_summary: damages the stored verdict and checkpoint size of a chain, in one of four ways (0 to 3).
     """
 
     overview: ChainOverview
@@ -61,7 +61,9 @@ async def open_sqlite(folder: Path) -> AsyncIterator[OpenedOverview]:
             connection.execute("DELETE FROM pending_amendments")
 
     async def damage_summary(_: ChainKey, way: int) -> None:
-        damage = ("verified_at = x'00'", "verified_records = 'many'", "is_valid = 'yes'")[way]
+        damage = (
+            "verified_at = x'00'", "verified_records = 'many'", "is_valid = 'yes'", "verified_at = 'zzz'"
+        )[way]  # fmt: skip
         with closing(sqlite3.connect(path, autocommit=True)) as connection:
             connection.execute(f"UPDATE chain_summaries SET checkpoint_size = 'many', {damage}")
 
@@ -94,7 +96,8 @@ async def open_cosmos(_folder: Path, segment_bytes: int = SEGMENT_BYTES) -> Asyn
             async with CosmosClient(server.endpoint, server.key) as client:
                 container = client.get_database_client(DATABASE).get_container_client(chain.target)
                 item = await container.read_item(STATUS_ID, compute_partition_key(chain, 1))
-                damage = ({"valid": True}, "valid", {**item["verdict"], "at": 1})[way]
+                verdict = item["verdict"]
+                damage = ({"valid": True}, "valid", {**verdict, "at": 1}, {**verdict, "at": "zzz"})[way]
                 await container.replace_item(item["id"], {**item, "verdict": damage, "checkpointSize": "many"})
 
         yield OpenedOverview(CosmosChainOverview(account, store), store, forget_chain, damage_summary)
@@ -321,9 +324,9 @@ async def test_verdicts_and_checkpoint_sizes_are_stored_in_the_summary(adapter: 
     assert (await summarize_chain(adapter, EVENTS)).verdict == valid
 
 
-@pytest.mark.parametrize("way", [0, 1, 2])
+@pytest.mark.parametrize("way", [0, 1, 2, 3])
 async def test_a_damaged_verdict_counts_as_missing(adapter: OpenedOverview, way: int) -> None:
-    """A stored verdict or checkpoint size of another type counts as missing, and the next one replaces it."""
+    """A stored verdict with a wrong type or time, or a checkpoint size that is no number, counts as missing."""
     await append_records(adapter.store, EVENTS, build_event())
     verdict = StoredVerdict("2026-01-05T09:00:00.000000Z", 1, is_valid=True, reason="r")
     await adapter.overview.save_verdict(EVENTS, verdict, verdict.verified_at)
@@ -337,6 +340,17 @@ async def test_a_damaged_verdict_counts_as_missing(adapter: OpenedOverview, way:
     found = await summarize_chain(adapter, EVENTS)
     assert (found.verdict, found.checkpoint_size) == (verdict, 1)
     assert await adapter.overview.find_verdict(EVENTS) == verdict
+
+
+async def test_a_verdict_with_a_time_in_the_future_is_replaced(adapter: OpenedOverview) -> None:
+    """A valid result replaces a stored result whose time is in the future, for instance because a clock was ahead."""
+    await append_records(adapter.store, EVENTS, build_event())
+    future = StoredVerdict("9999-01-01T00:00:00.000000Z", 1, is_valid=False, broken_at="000000000001", reason="r")
+    await adapter.overview.save_verdict(EVENTS, future, "2026-01-05T09:00:00.000000Z")
+    assert await adapter.overview.find_verdict(EVENTS) == future
+    valid = StoredVerdict("2026-01-05T09:00:00.000000Z", 1, is_valid=True, reason="r")
+    await adapter.overview.save_verdict(EVENTS, valid, valid.verified_at)
+    assert await adapter.overview.find_verdict(EVENTS) == valid
 
 
 async def test_a_broken_chain_without_a_head_item_is_listed(adapter: OpenedOverview) -> None:

@@ -27,6 +27,7 @@ from shared.provenance.overview_ports import (
     PendingPlace,
     StoredVerdict,
     build_verdict_if_valid,
+    compute_latest_verdict_time,
 )
 from shared.provenance.ports import (
     ChainKey,
@@ -153,10 +154,11 @@ class CosmosChainOverview:
     async def save_verdict(self, chain: ChainKey, verdict: StoredVerdict, started_at: str) -> None:
         members: Item = {"at": verdict.verified_at, "records": verdict.records, "valid": verdict.is_valid}
         members |= {"brokenAt": verdict.broken_at, "reason": verdict.reason}
+        latest = compute_latest_verdict_time(self._account.runtime.now())
 
         def store_verdict(item: Item) -> Item | None:
             stored = _find_verdict(item)
-            is_outdated = verdict.is_valid and stored is not None and stored.verified_at > started_at
+            is_outdated = verdict.is_valid and stored is not None and started_at < stored.verified_at <= latest
             return None if is_outdated else {**item, "verdict": members}
 
         await self._change_status_item(chain, store_verdict)

@@ -21,6 +21,7 @@ from shared.provenance.overview_ports import (
     PendingPlace,
     StoredVerdict,
     build_verdict_if_valid,
+    compute_latest_verdict_time,
 )
 from shared.provenance.ports import ChainKey, Target
 from shared.runtime import SYSTEM_RUNTIME, Runtime
@@ -86,7 +87,8 @@ _SAVE_MISSING: Final = (
 _SAVE_VERDICT: Final = (
     "UPDATE chain_summaries SET verified_at = :at, verified_records = :records, is_valid = :valid, "
     "broken_at = :brokenAt, reason = :reason "
-    "WHERE chain = :chain AND (NOT :valid OR typeof(verified_at) <> 'text' OR verified_at <= :startedAt)"
+    "WHERE chain = :chain AND (NOT :valid OR typeof(verified_at) <> 'text' OR verified_at <= :startedAt "
+    "OR verified_at > :latest)"
 )
 
 
@@ -100,6 +102,7 @@ class SqliteChainOverview:
 
     def __init__(self, path: Path, *, runtime: Runtime = SYSTEM_RUNTIME) -> None:
         self._database = SqliteDatabase(path, SCHEMA, runtime=runtime)
+        self._runtime = runtime
 
     async def list_chains(
         self, target: Target | None, after: ChainKey | None, limit: int, *, broken_only: bool = False
@@ -192,6 +195,7 @@ class SqliteChainOverview:
             "brokenAt": verdict.broken_at,
             "reason": verdict.reason,
             "startedAt": started_at,
+            "latest": compute_latest_verdict_time(self._runtime.now()),
         }
 
         def update_verdict(connection: sqlite3.Connection) -> None:

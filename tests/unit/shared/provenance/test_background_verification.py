@@ -3,6 +3,7 @@
 import shutil
 import sqlite3
 from collections.abc import AsyncIterator, Sequence
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -352,6 +353,8 @@ async def test_an_error_does_not_stop_other_chains(
     [
         ("UPDATE chain_summaries SET verified_at = x'00'", {PLATFORM, BATCH, OTHER}),
         ("UPDATE chain_summaries SET verified_records = 'many'", {PLATFORM, BATCH, OTHER}),
+        ("UPDATE chain_summaries SET verified_at = 'zzz'", {PLATFORM, BATCH, OTHER}),
+        ("UPDATE chain_summaries SET verified_at = '9999-01-01T00:00:00.000000Z'", {PLATFORM, BATCH, OTHER}),
         ("UPDATE chains SET scope = x'00' WHERE target = 'PlatformConfig'", {BATCH, OTHER}),
     ],
 )
@@ -366,6 +369,31 @@ async def test_an_edited_row_does_not_stop_the_verification(
     verification_parts.recorder.started.clear()
     assert await run_in_new_period(verification_parts.background)
     assert set(verification_parts.recorder.started) == verified
+
+
+async def test_a_fault_with_a_time_in_the_future_is_verified_again(verification_parts: VerificationParts) -> None:
+    """If a stored fault of a valid chain has a time in the future, the next period replaces it by the valid result."""
+    assert await run_in_new_period(verification_parts.background)
+    edit = "UPDATE chain_summaries SET is_valid = 0, verified_at = ?, broken_at = 'x', reason = 'x'"
+    future = format_rfc3339(SYSTEM_RUNTIME.now() + timedelta(days=3))
+    verification_parts.ledger.tamper(lambda file: file.execute(edit, (future,)))
+    assert await run_in_new_period(verification_parts.background)
+    assert all(verdict is not None and verdict.is_valid for verdict in (await verification_parts.verdicts()).values())
+
+
+async def test_a_verdict_with_a_time_in_the_future_does_not_discard_an_unfinished_verification(
+    verification_parts: VerificationParts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A verification that takes several runs ends, although the stored verdict of its chain has a time in the future."""
+    assert await run_in_new_period(verification_parts.background)
+    edit = "UPDATE chain_summaries SET verified_at = '9999-01-01T00:00:00.000000Z'"
+    verification_parts.ledger.tamper(lambda file: file.execute(edit))
+    monkeypatch.setattr(background_verification, "STEP_RECORDS", 2)
+    background, period_start = verification_parts.open(seconds=1), SYSTEM_RUNTIME.now()
+    verification_parts.recorder.started.clear()
+    assert not await background.run(period_start)
+    assert not await background.run(period_start)
+    assert len(verification_parts.recorder.started) == 1
 
 
 @pytest.mark.parametrize("tables", [("chains",), ("chains", "records", "chain_summaries")])

@@ -384,7 +384,7 @@ async def test_a_fault_with_a_time_in_the_future_is_verified_again(verification_
 async def test_a_verdict_with_a_time_in_the_future_does_not_discard_an_unfinished_verification(
     verification_parts: VerificationParts, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A verification that takes several runs ends, although the stored verdict of its chain has a time in the future."""
+    """A verification that takes several runs continues, although its chain's stored verdict is from the future."""
     assert await run_in_new_period(verification_parts.background)
     edit = "UPDATE chain_summaries SET verified_at = '9999-01-01T00:00:00.000000Z'"
     verification_parts.ledger.tamper(lambda file: file.execute(edit))

@@ -3,13 +3,17 @@
 import csv
 import io
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 from urllib.parse import urlencode
+
+import orjson
 
 from functions.provenance_queries import LenientParser
 from shared.http.messages import JSON, Reply
 from shared.interpreter import pause_garbage_collection
+from shared.provenance.hash_rule import RECORD_ID_DIGITS, get_filter_fields
 from shared.provenance.ports import ChainKey, ChainRecord
 from shared.provenance.queries import AuditQueryResult
 from shared.provenance.records import parse_record, record_to_json
@@ -57,10 +61,15 @@ async def build_csv_reply(chain: ChainKey, result: AuditQueryResult, parser: Len
 
 
 def compute_max_csv_size(record: ChainRecord) -> int:
-    """Return an upper limit for the size in bytes of a record as CSV."""
-    return (
-        2 * len(CSV_COLUMNS) * len("''") + 2 * sum(len(text.encode()) + 1 for text in record.projection.values()) + 200
-    )
+    """Return an upper limit for the size in bytes of a record as CSV; the record may be damaged."""
+    try:
+        content = orjson.loads(record.canonical)
+    except ValueError:
+        content = None
+    cells = _build_cells(content) if isinstance(content, dict) else []
+    # The writer doubles quotation marks.
+    cells_size = sum(2 * len(cell.encode()) for cell in cells)
+    return cells_size + len(CSV_COLUMNS) * len("'',") + len("\r\n") + RECORD_ID_DIGITS + len(record.hash)
 
 
 def build_export_file_name(chain: ChainKey) -> str:
@@ -78,6 +87,11 @@ def _format_records_as_csv_text(records: Sequence[ChainRecord]) -> str:
     writer = csv.writer(text, lineterminator="\r\n")
     writer.writerow(CSV_COLUMNS)
     for record in records:
-        members = {**parse_record(record.canonical, record.hash), **record.projection}
-        writer.writerow([escape_formula(str(members.get(name, ""))) for name in CSV_COLUMNS])
+        writer.writerow(_build_cells(parse_record(record.canonical, record.hash)))
     return text.getvalue()
+
+
+def _build_cells(content: Mapping[str, Any]) -> list[str]:
+    # The stored filter fields are not used: the hash does not cover them, so a writer to the store could forge them.
+    members = {**content, **get_filter_fields(content)}
+    return [escape_formula(str(members.get(name, ""))) for name in CSV_COLUMNS]

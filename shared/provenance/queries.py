@@ -85,17 +85,17 @@ async def export_records(
         chain: chain to export; a chain that does not exist has no records.
         filters: conditions on the records.
         limit: maximum number of records, clamped to :data:`MAX_EXPORT_LIMIT`.
-        measure_size: returns the number of bytes that a record takes in the reply; None for its size as JSON.
+        measure_size: returns the number of bytes that a record takes in the reply, in a worker thread; None for its
+            size as JSON.
         runtime: source of worker threads.
     """
-    most = min(limit, MAX_EXPORT_LIMIT)
     return await collect_records(
         store,
         chain,
         filters,
         newest_first=False,
-        limit=most,
-        measure_size=measure_size or measure_json_size,
+        limit=min(limit, MAX_EXPORT_LIMIT),
+        measure_size=measure_size,
         runtime=runtime,
     )
 
@@ -113,7 +113,7 @@ async def collect_records(
     newest_first: bool,
     limit: int,
     offset: int = 0,
-    measure_size: Callable[[ChainRecord], int] = measure_json_size,
+    measure_size: Callable[[ChainRecord], int] | None = None,
     runtime: Runtime,
 ) -> AuditQueryResult:
     """Return up to ``limit`` matching records after the first ``offset`` ones, as many as fit in one reply.
@@ -126,8 +126,9 @@ async def collect_records(
         store, chain, filters, newest_first=newest_first, offset=offset, max_records=limit
     ):
         scanned, more = scanned + read, following
+        sizes = await _measure_sizes(page, measure_size, runtime)
         for position, record in enumerate(page):
-            size += measure_size(record)
+            size += sizes[position]
             if records and (len(records) >= limit or size > MAX_BODY_BYTES):
                 return await build_query_result(records, scanned, has_more=True, runtime=runtime)
             records.append(record)
@@ -135,6 +136,14 @@ async def collect_records(
         if len(records) >= limit:
             break
     return await build_query_result(records, scanned, has_more=more, runtime=runtime)
+
+
+async def _measure_sizes(
+    records: Sequence[ChainRecord], measure_size: Callable[[ChainRecord], int] | None, runtime: Runtime
+) -> list[int]:
+    if measure_size is None:
+        return list(map(measure_json_size, records))
+    return await runtime.run_in_thread(list, map(measure_size, records))
 
 
 async def build_query_result(

@@ -3,6 +3,8 @@
 import csv
 import io
 
+import pytest
+
 from functions.provenance_replies import (
     CSV_COLUMNS,
     MAX_LINK,
@@ -13,7 +15,12 @@ from functions.provenance_replies import (
 )
 from shared.provenance.hash_rule import compute_genesis_hash
 from shared.provenance.ports import ChainKey, ChainRecord, Target
-from shared.provenance.records import build_event_draft, seal_record
+from shared.provenance.records import (
+    build_damaged_record_placeholder,
+    build_event_draft,
+    build_record_draft,
+    seal_record,
+)
 
 CHAIN = ChainKey(Target.DOMAIN_EVENTS, "line 1/ä")
 
@@ -36,16 +43,43 @@ def test_a_created_record_links_to_its_checkpoint() -> None:
     assert "Link" not in build_created_reply(long_scope, build_record()).headers
 
 
+def read_csv_row(record: ChainRecord) -> dict[str, str]:
+    """Encode a record as CSV, check the size limit, and return the cells of its row by column."""
+    content = _encode_records_as_csv([record])
+    header, row = csv.reader(io.StringIO(content.decode(), newline=""))
+    assert len(content) <= compute_max_csv_size(record) + len(",".join(CSV_COLUMNS)) + 2
+    return dict(zip(header, row, strict=True))
+
+
 def test_a_csv_file_has_eight_columns_and_no_formulas() -> None:
     """The CSV file has eight columns; text that begins like a formula is escaped; all characters are allowed."""
     record = build_record('a,"b"\r\nc')
-    content = _encode_records_as_csv([record])
-    header, row = csv.reader(io.StringIO(content.decode(), newline=""))
-    assert tuple(header) == CSV_COLUMNS
-    values = dict(zip(header, row, strict=True))
+    values = read_csv_row(record)
+    assert tuple(values) == CSV_COLUMNS
     assert (values["RecordID"], values["UserID"], values["EntityID"]) == ("000000000001", "'=ann", 'a,"b"\r\nc')
     assert values["Hash"] == record.hash
-    assert len(content) <= compute_max_csv_size(record) + len(",".join(CSV_COLUMNS)) + 2
+
+
+@pytest.mark.parametrize("forged", [{}, {"UserID": "mallory", "Timestamp": "2020", "ActionType": "", "EntityID": "x"}])
+def test_a_forged_filter_field_is_not_exported(forged: dict[str, str]) -> None:
+    """The cells of a row and the size limit derive from the content of the record, not from its filter fields."""
+    record = build_record('"' * 500)
+    assert read_csv_row(record._replace(projection=forged)) == read_csv_row(record)
+
+
+def test_a_row_of_an_amendment_has_its_author_and_time() -> None:
+    """The columns UserID and Timestamp of an amendment contain AmendedBy and AmendedAt."""
+    draft = build_record_draft({"AmendedBy": "ann", "EntityType": "Batch", "EntityID": "B-1"}, "AmendedAt")
+    row = read_csv_row(seal_record(draft, 1, "2026-01-05T08:00:00.000000Z", "0" * 64, "append-1"))
+    assert (row["UserID"], row["Timestamp"]) == ("ann", "2026-01-05T08:00:00.000000Z")
+
+
+def test_the_row_of_a_damaged_record_has_no_content() -> None:
+    """The row of a record that cannot be parsed has only the RecordID and the stored Hash."""
+    damaged = build_record()._replace(canonical=b"x")
+    row = read_csv_row(build_damaged_record_placeholder(damaged))
+    assert {name: cell for name, cell in row.items() if cell} == {"RecordID": "000000000001", "Hash": damaged.hash}
+    assert compute_max_csv_size(damaged) >= len(",".join(row.values())) + 2
 
 
 def test_an_export_file_name_is_safe_on_each_system() -> None:

@@ -46,6 +46,8 @@ SEGMENT_BYTES: Final = 8_000_000_000
 
 THROTTLED_SECONDS: Final = 10.0
 _LOG = logs.get_logger("provenance")
+# Without the id, a foreign item in the partition of a chain could hide the head item of the chain.
+_CHANGED_HEADS: Final = f"SELECT * FROM c WHERE c.id = '{items.HEAD_ID}' AND c.tip.timestamp >= @from"  # noqa: S608  names
 _STORED_AS: Final = {LookupField.APPEND_ID: "c.append", LookupField.AMENDMENT_ID: "c.p.AmendmentID"}
 
 
@@ -362,7 +364,7 @@ async def stream_changed_heads(
         try:
             async for item in query_items(
                 container,
-                "SELECT * FROM c WHERE c.tip.timestamp >= @from",
+                _CHANGED_HEADS,
                 parameters=[{"name": "@from", "value": changed_from}],
                 max_item_count=MAX_PAGE,
                 response_hook=usage.count_reply,

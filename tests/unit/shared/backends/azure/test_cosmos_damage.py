@@ -9,7 +9,7 @@ from azure.cosmos.aio import ContainerProxy, CosmosClient
 
 from emulators.cosmos import CosmosServer
 from shared.backends.azure.cosmos_chain import CosmosChainStore
-from shared.backends.azure.cosmos_chain_items import compute_partition_key, record_to_item
+from shared.backends.azure.cosmos_chain_items import HEAD_ID, compute_partition_key, record_to_item
 from shared.errors import WorkspaceError
 from shared.provenance.amendments import Amendments
 from shared.provenance.chain_log import ChainLog
@@ -173,6 +173,21 @@ async def test_an_item_without_partition_key_does_not_hide_the_chain_head(
     """When the head of a chain is read, an item without a partition key is ignored."""
     await container.create_item({"id": "head", "append": "x", "tip": {"timestamp": "2999"}, "scope": "s"})
     assert [chain async for chain, _ in store.iterate_tips()] == [CHAIN]
+
+
+async def test_a_foreign_item_does_not_hide_the_chain_head(
+    store: CosmosChainStore, container: ContainerProxy
+) -> None:
+    """An item in the partition of a chain that is like a head item, but has another id, is ignored."""
+    tip = await store.read_tip(CHAIN)
+    head = await container.read_item(HEAD_ID, KEY)
+    forged = {"sequence": 0, "hash": "", "timestamp": "9999"}
+    await container.create_item({**head, "id": "x", "append": "x", "tip": forged})
+    # The emulator lists items in the order of creation, so the foreign item precedes the head item.
+    await container.delete_item(HEAD_ID, KEY)
+    await container.create_item(head)
+    listed = [(chain, found.sequence, found.hash) async for chain, found in store.iterate_tips()]
+    assert listed == [(CHAIN, tip.sequence, tip.hash)]
 
 
 @pytest.mark.parametrize("lost", ["AmendmentID", "Status", "EntityID"])

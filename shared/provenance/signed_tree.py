@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import dataclass, field
+from hashlib import sha256
 
 from shared.errors import Kind, WorkspaceError
 from shared.provenance.chain_reading import verify_sequentially
@@ -43,14 +44,18 @@ class SignedTree:
 
     @classmethod
     def from_working_state(cls, state: bytes) -> "SignedTree | None":
-        """Parse the bytes of :meth:`to_working_state`; return None for damaged bytes or those of an earlier version."""
+        """Parse the bytes of :meth:`to_working_state`; return None for damaged bytes or those of an earlier version.
+
+        A state without the hash of the last record is damaged, too, because every checkpoint covers at least one record.
+        """
         try:
             members = json.loads(state)
             before = CompactRange(members["size"], [bytes.fromhex(node) for node in members["nodes"]])
-            last = bytes.fromhex(members["last"]).hex()
+            last = bytes.fromhex(members["last"])
         except (ValueError, KeyError, TypeError, RecursionError):
             return None
-        return cls(before, last) if type(before.size) is int and before.is_valid() else None
+        is_valid = type(before.size) is int and before.is_valid() and len(last) == sha256().digest_size
+        return cls(before, last.hex()) if is_valid else None
 
 
 async def extend_signed_tree(

@@ -99,11 +99,15 @@ async def test_checkpoints_are_created_for_grown_chains(ledger: Ledger) -> None:
 async def test_a_changed_working_state_is_computed_again(ledger: Ledger) -> None:
     """If the stored working state was changed, truncated or lost, it is computed again before the next checkpoint."""
     await ledger.checkpoints.create(PLATFORM)
+    whole = CompactRange()
+    whole.append(await read_leaves(ledger, PLATFORM))
+    without_last = {"size": whole.size, "nodes": [node.hex() for node in whole.nodes], "last": ""}
     state = ledger.folder / "checkpoints" / f"{build_checkpoint_name_prefix(PLATFORM)}tree.state"
     said = json.loads(state.read_text())
     spoilt: list[dict[str, Any]] = [{"nodes": said["nodes"][::-1]}, {"last": "ab"}, {"last": "x"}, {"last": 5}]
     spoilt += [{"last": compute_genesis_hash(WORKSPACE, "PlatformConfig")}]
-    for text in ("", "{}", '{"size":7,"nodes":[]}', *(json.dumps(said | change) for change in spoilt)):
+    changed = (json.dumps(said | change) for change in spoilt)
+    for text in (json.dumps(without_last), "", "{}", '{"size":7,"nodes":[]}', *changed):
         state.write_text(text)
         await ledger.fill(PLATFORM, 1)
         made = await ledger.checkpoints.create(PLATFORM)

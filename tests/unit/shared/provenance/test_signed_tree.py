@@ -51,6 +51,7 @@ async def test_a_stored_tree_is_restored(ledger: Ledger) -> None:
     [
         *(b"", b"{}", b"[]", b'{"size": 1, "nodes": [], "last": "00"}', b'{"size": 0, "nodes": [], "last": "x"}'),
         *(b"[" * 100_000, b'{"size": "0", "nodes": [], "last": ""}', b'{"size": 1e400, "nodes": [], "last": ""}'),
+        *(b'{"size": 0, "nodes": [], "last": ""}', b'{"size": 1, "nodes": ["%b"], "last": ""}' % (b"00" * 32)),
         b'{"size": -1, "nodes": ["%b"], "last": "00"}' % (b"00" * 32),
     ],
 )

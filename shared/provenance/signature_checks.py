@@ -49,7 +49,8 @@ async def find_signature_hash_mismatch(
             return None
         known = {format_record_id(record.sequence): record.hash for record in page.records}
         for decision in await runtime.run_in_thread(_list_signed_decisions, page.records):
-            if decision.record_hash != await _find_amendment_hash(store, chain, decision.amendment, known):
+            amendment_hash = await _find_amendment_hash(store, chain, decision.amendment, known)
+            if amendment_hash is None or decision.record_hash != amendment_hash:
                 here = decision.record_id
                 return ChainFault(here, f"{here}: the signature names another record")
         after = page.records[-1].sequence
@@ -74,8 +75,10 @@ def is_signed_decision(content: Mapping[str, object]) -> bool:
     return MEMBER in content and "AmendmentID" in content
 
 
-async def _find_amendment_hash(store: ChainStore, chain: ChainKey, amendment: object, known: Mapping[str, str]) -> str:
-    """Return the stored hash of the amendment with this RecordID; empty if the amendment does not exist.
+async def _find_amendment_hash(
+    store: ChainStore, chain: ChainKey, amendment: object, known: Mapping[str, str]
+) -> str | None:
+    """Return the stored hash of the amendment with this RecordID; None if the amendment does not exist.
 
     ``known`` has hashes of records that are already read, by RecordID.
     """
@@ -83,6 +86,6 @@ async def _find_amendment_hash(store: ChainStore, chain: ChainKey, amendment: ob
         return known[amendment]
     sequence = sequence_from_record_id(amendment)
     if not sequence:
-        return ""
+        return None
     page = await store.read(chain, sequence - 1, limit=1, max_bytes=1)
-    return next((record.hash for record in page.records if record.sequence == sequence), "")
+    return next((record.hash for record in page.records if record.sequence == sequence), None)

@@ -113,10 +113,14 @@ async def test_a_signature_of_another_record_fails_verification(
         assert broken.value.broken_at == "000000000006"
 
 
-async def test_a_signature_of_a_missing_amendment_fails_verification(tmp_path: Path) -> None:
-    """If a signed decision is about a missing amendment, verification fails at the decision."""
+@pytest.mark.parametrize("amendment", ["000000000009", "9"])
+@pytest.mark.parametrize("named", ["0" * 64, ""])
+async def test_a_signature_of_a_missing_amendment_fails_verification(
+    tmp_path: Path, amendment: str, named: str
+) -> None:
+    """If the amendment of a signed decision is missing or its RecordID malformed, the chain is broken there."""
     async with open_ledger(tmp_path) as ledger:
-        await append_decision(ledger, "000000000009", SIGNATURE.to_record_properties("0" * 64))
+        await append_decision(ledger, amendment, SIGNATURE.to_record_properties(named))
         assert (await ledger.verify(CHAIN)).broken_at == "000000000001"
         with pytest.raises(BrokenError):
             verify_export(await read_export(ledger), WORKSPACE, "DomainAmendments", CHAIN.scope_key)

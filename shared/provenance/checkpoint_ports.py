@@ -15,12 +15,21 @@ class StoredCheckpoint:
     Attributes:
         name: blob name, unique in the store.
         note: signed note (C2SP format), UTF-8.
-        created_at: time at which the checkpoint was stored, RFC 3339 in UTC with microseconds.
+        created_at: time at which the checkpoint was stored, RFC 3339 in UTC with microseconds; empty if the checkpoint
+            cannot be read.
     """
 
     name: str
     note: bytes
     created_at: str
+
+    @classmethod
+    def build_unreadable(cls, name: str) -> "StoredCheckpoint":
+        """Build a checkpoint whose name is listed, but which cannot be read; no key verifies its empty note.
+
+        Without it, the chain would count as one without checkpoints, and a rewritten chain as valid.
+        """
+        return cls(name, b"", "")
 
 
 class CheckpointStore(Protocol):
@@ -38,6 +47,9 @@ class CheckpointStore(Protocol):
 
     async def find_newest(self, prefix: str, *, below: str = "") -> StoredCheckpoint | None:
         """Return the newest checkpoint of a chain: the one with the highest name; None if there is none.
+
+        If this checkpoint cannot be read, for instance because it is deleted after it is listed, the result is
+        :meth:`StoredCheckpoint.build_unreadable`.
 
         Args:
             prefix: prefix of the names of the chain's checkpoints, which ends in ``/``.

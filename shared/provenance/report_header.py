@@ -87,7 +87,9 @@ def _describe_verdict(verdict: StoredVerdict | None) -> str:
 def _describe_checkpoint(evidence: ChainEvidence) -> str:
     if evidence.checkpoint is None:
         return "No checkpoint was signed yet."
-    stored = f"{evidence.checkpoint.name}, stored {format_instant(evidence.checkpoint.created_at)}"
+    stored = evidence.checkpoint.name
+    if evidence.checkpoint.created_at:
+        stored += f", stored {format_instant(evidence.checkpoint.created_at)}"
     if evidence.signed is None:
         return f"The signature of {stored} is not trusted."
     root = evidence.signed.root.hex()

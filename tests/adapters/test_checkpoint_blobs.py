@@ -16,7 +16,7 @@ from shared.backends.azure.blobs import BlobAccount
 from shared.backends.azure.checkpoint_blobs import BlobCheckpointStore
 from shared.backends.embedded.checkpoint_files import FileCheckpointStore
 from shared.errors import WorkspaceError
-from shared.provenance.checkpoint_ports import CheckpointStore
+from shared.provenance.checkpoint_ports import CheckpointStore, StoredCheckpoint
 from shared.timestamps import parse_rfc3339
 from tests.azurite.running import find_missing_requirement, run_azurite
 
@@ -143,6 +143,20 @@ async def test_a_folder_with_the_name_of_a_checkpoint_does_not_hide_the_newest_c
     newest = await store.find_newest(PREFIX)
     assert newest is not None
     assert (newest.name, newest.note) == (build_checkpoint_name(4), b"4")
+
+
+@pytest.mark.parametrize("open_store", BLOB_KINDS, indirect=True)
+async def test_a_checkpoint_that_disappears_after_it_is_listed_is_unreadable(
+    store: CheckpointStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """If the newest blob is deleted after it is listed, an unreadable checkpoint is returned instead of none."""
+    await store.create(build_checkpoint_name(4), b"4")
+
+    async def find_nothing(_: str) -> None:
+        return None
+
+    monkeypatch.setattr(store, "find_checkpoint", find_nothing)
+    assert await store.find_newest(PREFIX) == StoredCheckpoint.build_unreadable(build_checkpoint_name(4))
 
 
 async def test_checkpoints_of_chains_with_a_common_name_prefix_are_separate(store: CheckpointStore) -> None:

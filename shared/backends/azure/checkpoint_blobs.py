@@ -67,7 +67,8 @@ class BlobCheckpointStore:
                 for size in await self._list_numeric_names_descending(f"{inner}{thousands}/", _SIZE_DIGITS):
                     # A blob whose name does not match its folders is ignored; it could hide the newest checkpoint.
                     if size.startswith(millions + thousands) and size < end:
-                        return await self.find_checkpoint(f"{prefix}{size}")
+                        name = f"{prefix}{size}"
+                        return await self.find_checkpoint(name) or StoredCheckpoint.build_unreadable(name)
         return None
 
     async def list_name_prefixes(self, parent: str) -> list[str]:

@@ -61,7 +61,9 @@ class FileCheckpointStore:
                 # A file whose name does not match its folders is ignored; it could hide the newest checkpoint.
                 for name in _list_names_descending(chain / millions / thousands, _SIZE_DIGITS):
                     if name.startswith(millions + thousands) and name < end:
-                        return self._read_checkpoint(f"{prefix}{name}")
+                        full_name = f"{prefix}{name}"
+                        # A symbolic link to a missing file is listed, too.
+                        return self._read_checkpoint(full_name) or StoredCheckpoint.build_unreadable(full_name)
         return None
 
     async def _run_in_thread[T](self, function: Callable[[], T]) -> T:

@@ -50,6 +50,9 @@ def test_a_report_of_a_broken_chain_has_a_warning() -> None:
     assert text.startswith('<p class="notice">Altered after it was recorded. Do not rely on these values.</p>')
     assert "The chain is broken at 000000000002: the record does not link to the record before it" in text
     assert "is not trusted." in text
+    unreadable = StoredCheckpoint.build_unreadable(CHECKPOINT.name)
+    text = render_report_header(ChainEvidence(verdict, unreadable, None))
+    assert f"The signature of {CHECKPOINT.name} is not trusted." in text
 
 
 def test_a_new_chain_has_no_verdict_and_no_checkpoint() -> None:

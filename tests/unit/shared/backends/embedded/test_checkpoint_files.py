@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from shared.provenance.checkpoints import build_checkpoint_name_prefix
+from shared.provenance.notes import NoteError
 from tests.unit.shared.provenance.chains import PLATFORM, Ledger, open_ledger
 
 COUNT = 4
@@ -47,3 +48,14 @@ async def test_a_folder_in_place_of_a_checkpoint_is_reported(truncated_ledger: L
     (get_folder(truncated_ledger) / "999999/999/999999999999").mkdir(parents=True)
     verdict = await truncated_ledger.verify(PLATFORM)
     assert (verdict.chain_valid, verdict.broken_at) == (False, f"{build_checkpoint_name_prefix(PLATFORM)}999999999999")
+
+
+async def test_a_link_to_a_missing_file_is_reported(truncated_ledger: Ledger) -> None:
+    """If a checkpoint is a symbolic link to a missing file, it is reported, and no further checkpoint is signed."""
+    path = get_folder(truncated_ledger) / "999999/999/999999999999"
+    path.parent.mkdir(parents=True)
+    path.symlink_to(path.with_name("missing"))
+    verdict = await truncated_ledger.verify(PLATFORM)
+    assert (verdict.chain_valid, verdict.broken_at) == (False, f"{build_checkpoint_name_prefix(PLATFORM)}999999999999")
+    with pytest.raises(NoteError):
+        await truncated_ledger.checkpoints.create(PLATFORM)

@@ -76,6 +76,15 @@ def test_commands_report_damaged_and_further_records(arguments: list[str], capsy
     assert "narrow the filters or raise --limit" in further
 
 
+@pytest.mark.usefixtures("requests")
+def test_the_command_reports_damaged_records_of_an_export(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The command that exports records to a file names damaged records and reports further ones on standard error."""
+    assert execute(["audit", "export", "-o", str(tmp_path / "export.json")]) == 0
+    _, damage, further = capsys.readouterr().err.splitlines()
+    assert damage == "damaged in the store: 000000000003, 000000000007; run `oi audit verify`"
+    assert "narrow the filters or raise --limit" in further
+
+
 def test_a_property_that_an_event_does_not_have_is_not_sent(requests: list[httpx.Request]) -> None:
     """The client sends each optional property of an audit event; it refuses others, which would not be stored."""
     fields = EventBody.model_fields.values()

@@ -144,6 +144,11 @@ export function isPrefix(headers: Headers): boolean {
   return headers.get("x-provenance-has-more") === "true";
 }
 
+/** Returns the RecordIDs of damaged records of an export, at most 100. */
+export function listDamagedRecords(headers: Headers): string[] {
+  return headers.get("x-provenance-damaged")?.split(", ") ?? [];
+}
+
 /** Returns the newest checkpoint of a chain, null if none was signed yet; needs Workspace.Provenance.Read. */
 export async function fetchNewestCheckpoint(
   api: Client,

@@ -42,13 +42,27 @@ class AuditPage:
             InvalidRequestError: the service ignored a parameter of the request.
         """
         require_used_parameters(response)
-        damaged = response.headers.get("x-provenance-damaged")
         return cls(
             records=parse_json_reply(response),
             has_more=response.headers["x-provenance-has-more"] == "true",
             target=response.headers["x-provenance-target"],
-            damaged=damaged.split(", ") if damaged else (),
+            damaged=_list_damaged_records(response),
         )
+
+
+@dataclass(frozen=True, slots=True)
+class AuditExport:
+    """Export file with the oldest audit records that match filters.
+
+    Attributes:
+        content: bytes of the file.
+        has_more: whether further records match the filters, which the file does not contain.
+        damaged: RecordIDs of damaged records of the file, at most 100; placeholders replace these records.
+    """
+
+    content: bytes
+    has_more: bool
+    damaged: Sequence[str] = ()
 
 
 class AsyncAudit:
@@ -154,8 +168,8 @@ class AsyncAudit:
         start: datetime | str | None = None,
         end: datetime | str | None = None,
         limit: int | None = None,
-    ) -> tuple[bytes, bool]:
-        """Return an export file with the oldest matching records, and whether further records match.
+    ) -> AuditExport:
+        """Return an export file with the oldest matching records.
 
         Args:
             format: ``json`` or ``csv``.
@@ -178,7 +192,11 @@ class AsyncAudit:
         }
         response = await self._transport.request("GET", f"{_ROUTE}/events/export", params=parameters, is_slow=True)
         require_used_parameters(response)
-        return response.content, response.headers["x-provenance-has-more"] == "true"
+        return AuditExport(
+            content=response.content,
+            has_more=response.headers["x-provenance-has-more"] == "true",
+            damaged=_list_damaged_records(response),
+        )
 
     async def verify(
         self, *, target: str | None = None, scope: str | None = None, record_id: str | None = None
@@ -273,6 +291,11 @@ class AsyncAudit:
             cursor = page["cursor"]
             if cursor is None:
                 return found
+
+
+def _list_damaged_records(response: httpx.Response) -> list[str]:
+    damaged = response.headers.get("x-provenance-damaged")
+    return damaged.split(", ") if damaged else []
 
 
 def _build_filters(

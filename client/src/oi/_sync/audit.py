@@ -42,13 +42,27 @@ class AuditPage:
             InvalidRequestError: the service ignored a parameter of the request.
         """
         require_used_parameters(response)
-        damaged = response.headers.get("x-provenance-damaged")
         return cls(
             records=parse_json_reply(response),
             has_more=response.headers["x-provenance-has-more"] == "true",
             target=response.headers["x-provenance-target"],
-            damaged=damaged.split(", ") if damaged else (),
+            damaged=_list_damaged_records(response),
         )
+
+
+@dataclass(frozen=True, slots=True)
+class AuditExport:
+    """Export file with the oldest audit records that match filters.
+
+    Attributes:
+        content: bytes of the file.
+        has_more: whether further records match the filters, which the file does not contain.
+        damaged: RecordIDs of damaged records of the file, at most 100; placeholders replace these records.
+    """
+
+    content: bytes
+    has_more: bool
+    damaged: Sequence[str] = ()
 
 
 class Audit:
@@ -150,8 +164,8 @@ class Audit:
         start: datetime | str | None = None,
         end: datetime | str | None = None,
         limit: int | None = None,
-    ) -> tuple[bytes, bool]:
-        """Return an export file with the oldest matching records, and whether further records match.
+    ) -> AuditExport:
+        """Return an export file with the oldest matching records.
 
         Args:
             format: ``json`` or ``csv``.
@@ -174,7 +188,11 @@ class Audit:
         }
         response = self._transport.request("GET", f"{_ROUTE}/events/export", params=parameters, is_slow=True)
         require_used_parameters(response)
-        return response.content, response.headers["x-provenance-has-more"] == "true"
+        return AuditExport(
+            content=response.content,
+            has_more=response.headers["x-provenance-has-more"] == "true",
+            damaged=_list_damaged_records(response),
+        )
 
     def verify(self, *, target: str | None = None, scope: str | None = None, record_id: str | None = None) -> "Verdict":
         """Let the service verify a whole audit chain and, if requested, one record; return the service's result.
@@ -267,6 +285,11 @@ class Audit:
             cursor = page["cursor"]
             if cursor is None:
                 return found
+
+
+def _list_damaged_records(response: httpx.Response) -> list[str]:
+    damaged = response.headers.get("x-provenance-damaged")
+    return damaged.split(", ") if damaged else []
 
 
 def _build_filters(

@@ -121,13 +121,14 @@ def print_note_about_damage(damaged: Sequence[str]) -> None:
 def export_events(form: str, output: Path | None, **filters: Any) -> None:
     """Export audit records, oldest first, as JSON or CSV; `oi verify-file` verifies a JSON export of a whole chain."""
     with open_workspace() as workspace:
-        content, has_more = workspace.audit.export(format=form, **filters)
+        exported = workspace.audit.export(format=form, **filters)
     if output is None:
-        sys.stdout.buffer.write(content)
+        sys.stdout.buffer.write(exported.content)
     else:
-        output.write_bytes(content)
-        click.echo(f"{len(content):,} bytes in {output}", err=True)
-    if has_more:
+        output.write_bytes(exported.content)
+        click.echo(f"{len(exported.content):,} bytes in {output}", err=True)
+    print_note_about_damage(exported.damaged)
+    if exported.has_more:
         click.echo("this is only the start of the records; narrow the filters or raise --limit", err=True)
 
 

@@ -1,6 +1,6 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import { api, isAbort } from "@/api/index.ts";
-import { exportRecords, type Filters, isPrefix } from "@/api/provenance.ts";
+import { exportRecords, type Filters, isPrefix, listDamagedRecords } from "@/api/provenance.ts";
 import { Button } from "@/components/Button.tsx";
 import { CodeBlock } from "@/components/CodeBlock.tsx";
 import { Dialog } from "@/components/Dialog.tsx";
@@ -9,6 +9,7 @@ import { ErrorNotice, Notice } from "@/components/Notice.tsx";
 import { saveFile } from "@/components/saveFile.ts";
 import { formatBytes, formatCount } from "@/format.ts";
 import { type ChainName, formatChain } from "@/proof/chains.ts";
+import { ALTERED } from "./alteration.ts";
 import css from "./Audit.module.css";
 import { buildExportName, buildFetchCommand, type ExportFormat, MAX_EXPORTED } from "./exportFile.ts";
 import { countFilters } from "./place.ts";
@@ -27,6 +28,8 @@ interface Exported {
   size: number;
   /** True if there are more matching records. */
   isPrefix: boolean;
+  /** RecordIDs of damaged records in the file, at most 100. */
+  damaged: readonly string[];
 }
 
 interface State {
@@ -59,7 +62,8 @@ export function ExportDialog({ chain, filters, onClose }: Props) {
     try {
       const reply = await exportRecords(api, chain, { ...filters, format, limit: most }, abort.signal);
       const file = await readStream(reply, (received) => setState((before) => ({ ...before, received })));
-      const done = { name: buildExportName(chain, format), size: file.size, isPrefix: isPrefix(reply.headers) };
+      const content = { isPrefix: isPrefix(reply.headers), damaged: listDamagedRecords(reply.headers) };
+      const done = { name: buildExportName(chain, format), size: file.size, ...content };
       saveFile(file.blob, done.name);
       setState({ received: undefined, done, error: undefined });
     } catch (error) {
@@ -105,6 +109,11 @@ export function ExportDialog({ chain, filters, onClose }: Props) {
         </div>
       )}
       {state.error !== undefined && <ErrorNotice error={state.error} onRetry={() => void start()} />}
+      {state.done && state.done.damaged.length > 0 && (
+        <Notice kind="alarm" title={ALTERED}>
+          Damaged in the store: {state.done.damaged.join(", ")}. “Verify chain” shows what to do.
+        </Notice>
+      )}
       {state.done && <Done chain={chain} file={state.done} />}
     </Dialog>
   );

@@ -109,6 +109,26 @@ def test_a_chain_is_valid_under_its_scope_only(tmp_path: Path, capsys: pytest.Ca
 
 
 @pytest.mark.usefixtures("ledger")
+@pytest.mark.parametrize(
+    ("target", "scope", "message"),
+    [
+        ("DomainEvents", [], "--scope is required with --target DomainEvents"),
+        ("DomainAmendments", ["--scope", ""], "--scope is required with --target DomainAmendments"),
+        ("PlatformConfig", ["--scope", "batch"], "--scope is not used with --target PlatformConfig"),
+    ],
+)
+def test_a_missing_or_needless_scope_is_wrong_usage(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], target: str, scope: list[str], message: str
+) -> None:
+    """If the target requires a scope and none is given, or the reverse, the verifier gives no verdict but status 2."""
+    with pytest.raises(SystemExit) as ended:
+        main([str(tmp_path / "batch.json"), "--workspace", WORKSPACE, "--target", target, *scope])
+    assert ended.value.code == 2
+    shown = capsys.readouterr()
+    assert (shown.out, message in shown.err) == ("", True)
+
+
+@pytest.mark.usefixtures("ledger")
 @pytest.mark.parametrize("content", ["", "{}", "[1]", '[{"a":1,"a":2}]', "[NaN", '"x"', "[" * 100_000])
 def test_invalid_exports_have_no_verdict(tmp_path: Path, content: str, capsys: pytest.CaptureFixture[str]) -> None:
     """If a file is not an export, the verifier prints no verdict and ends with status 2."""

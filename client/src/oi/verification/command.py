@@ -38,6 +38,7 @@ _CHAIN_NAME = re.compile(
 )
 """Name of a chain, as :func:`build_checkpoint_origin` builds it; a scope may have the name of a target."""
 TARGETS = ("PlatformConfig", "AccessControl", "DomainEvents", "DomainAmendments")
+_SCOPED_TARGETS = ("DomainEvents", "DomainAmendments")
 
 
 SignIn = Callable[[str | None], tuple[str, GetToken]]
@@ -70,12 +71,21 @@ def main(arguments: list[str], sign_in: SignIn | None = None) -> int:
             return _report_undecided_result(f"{options.export} does not exist")
         if _is_bundle(Path(options.export)):
             return _verify_bundle(parser, options)
-        for name in ("workspace", "target"):
-            if getattr(options, name) is None:
-                parser.error(f"--{name} is required, except for a bundle")
+        _check_chain_options(parser, options)
         return _verify_exported_chain(options)
     except Exception as error:  # noqa: BLE001  an unexpected error must not look like a broken chain
         return _report_undecided_result(f"{type(error).__name__}: {error}")
+
+
+def _check_chain_options(parser: argparse.ArgumentParser, options: argparse.Namespace) -> None:
+    """Exit with 2 if the options select no possible chain; any export would look like a broken chain with them."""
+    for name in ("workspace", "target"):
+        if getattr(options, name) is None:
+            parser.error(f"--{name} is required, except for a bundle")
+    if options.target in _SCOPED_TARGETS and not options.scope:
+        parser.error(f"--scope is required with --target {options.target}")
+    if options.target not in _SCOPED_TARGETS and options.scope:
+        parser.error(f"--scope is not used with --target {options.target}, the chain of the whole workspace")
 
 
 def _is_bundle(path: Path) -> bool:

@@ -41,12 +41,14 @@ class OpenedOverview:
         store: the store of the chains.
         forget_counts: makes a chain look as if an earlier version wrote it.
         damage_summary: damages the stored verdict and checkpoint size of a chain, in one of four ways (0 to 3).
+        damage_counts: stores invalid counts of a chain of amendments, and invalid entries in the index of pending ones.
     """
 
     overview: ChainOverview
     store: ChainStore
     forget_counts: Callable[[ChainKey], Awaitable[None]]
     damage_summary: Callable[[ChainKey, int], Awaitable[None]]
+    damage_counts: Callable[[ChainKey], Awaitable[None]]
 
 
 @asynccontextmanager
@@ -67,7 +69,14 @@ async def open_sqlite(folder: Path) -> AsyncIterator[OpenedOverview]:
         with closing(sqlite3.connect(path, autocommit=True)) as connection:
             connection.execute(f"UPDATE chain_summaries SET checkpoint_size = 'many', {damage}")
 
-    yield OpenedOverview(overview, store, keep_summary, damage_summary)
+    async def damage_counts(_: ChainKey) -> None:
+        with closing(sqlite3.connect(path, autocommit=True)) as connection:
+            connection.execute("UPDATE chain_summaries SET counted_to = 'x'")
+            entries = [(b"x", 5), ("2026-01-05T08:00:00.000000Z", "x")]
+            sql = "INSERT INTO pending_amendments (timestamp, chain, sequence) SELECT ?, chain, ? FROM chains"
+            connection.executemany(sql, entries)
+
+    yield OpenedOverview(overview, store, keep_summary, damage_summary, damage_counts)
     await overview.close()
     await store.close()
 
@@ -100,7 +109,18 @@ async def open_cosmos(_folder: Path, segment_bytes: int = SEGMENT_BYTES) -> Asyn
                 damage = ({"valid": True}, "valid", {**verdict, "at": 1}, {**verdict, "at": "zzz"})[way]
                 await container.replace_item(item["id"], {**item, "verdict": damage, "checkpointSize": "many"})
 
-        yield OpenedOverview(CosmosChainOverview(account, store), store, forget_chain, damage_summary)
+        async def damage_counts(chain: ChainKey) -> None:
+            key = compute_partition_key(chain, 1)
+            async with CosmosClient(server.endpoint, server.key) as client:
+                container = client.get_database_client(DATABASE).get_container_client(chain.target)
+                head = await container.read_item("head", key)
+                await container.replace_item("head", {**head, "counts": {"firstAt": "", "from": 1, "pending": True}})
+                for number, sequences in enumerate((["x", 1.5, True, 0, 10**12], 5, None)):
+                    place = {"id": f"pending-{number}", "chain": key, "append": f"{number}"}
+                    members = {"scopeKey": chain.scope_key, "pendingAt": "2026-01-05T08:00:00.000000Z"}
+                    await container.create_item({**place, **members, "sequences": sequences})
+
+        yield OpenedOverview(CosmosChainOverview(account, store), store, forget_chain, damage_summary, damage_counts)
         await store.close()
 
 
@@ -266,6 +286,18 @@ async def test_chains_stored_by_an_earlier_version_are_counted(adapter: OpenedOv
     assert {3, 5} <= {entry.place.sequence for entry in entries}
     await append_records(adapter.store, AMENDMENTS, build_decision(3), second=4)
     assert (await summarize_chain(adapter, AMENDMENTS)).pending == 1
+
+
+async def test_damaged_counts_are_counted_again(adapter: OpenedOverview) -> None:
+    """A chain whose stored counts are invalid can be appended to and counted; invalid entries are not listed."""
+    await append_records(adapter.store, AMENDMENTS, build_amendment(), build_amendment(), second=1)
+    await adapter.damage_counts(AMENDMENTS)
+    await append_records(adapter.store, AMENDMENTS, build_amendment(), second=2)
+    assert (await summarize_chain(adapter, AMENDMENTS)).pending is None
+    assert await adapter.overview.list_chains_with_incomplete_counts(10) == [AMENDMENTS]
+    await adapter.overview.add_missing_chain_counts(AMENDMENTS)
+    assert await adapter.overview.list_chains_with_incomplete_counts(10) == []
+    assert await list_pending_entries(adapter) == [("line 1/ü", 1), ("line 1/ü", 2), ("line 1/ü", 3)]
 
 
 async def test_counting_a_chain_during_appends_is_exact(

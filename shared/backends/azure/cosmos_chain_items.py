@@ -158,7 +158,8 @@ def _parse_head_counts(members: object) -> HeadCounts | None:
     if not isinstance(members, dict):
         return None
     first_at, counted_from, pending = members.get("firstAt"), members.get("from"), members.get("pending")
-    if not (isinstance(first_at, str) and isinstance(counted_from, int) and isinstance(pending, int)):
+    # A boolean is an instance of int, but it cannot be parsed from the token of a tip.
+    if not (isinstance(first_at, str) and type(counted_from) is int and type(pending) is int):
         return None
     # The separator of a tip's token is not part of a time.
     return HeadCounts(first_at.replace("|", ""), max(counted_from, 0), pending)

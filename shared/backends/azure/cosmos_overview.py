@@ -343,8 +343,12 @@ def _to_sort_key(place: PendingPlace) -> tuple[str, str, int]:
 
 
 def _entries_from_item(item: Item) -> list[PendingEntry]:
-    sequences = item.get("sequences", [])
-    token = f"{item['chain']}|{item['id']}|{len(sequences)}"
+    """Return the entries of an item of the index of pending amendments; invalid properties count as missing."""
+    partition, numbers = item.get("chain"), item.get("sequences")
+    if not isinstance(partition, str) or not isinstance(numbers, list):
+        return []
+    sequences = [number for number in numbers if type(number) is int and 0 < number <= items.LAST_SEQUENCE]
+    token = f"{partition}|{item['id']}|{len(sequences)}"
     scope = str(item.get("scopeKey", ""))
     return [PendingEntry(PendingPlace(item["pendingAt"], scope, sequence), None, token) for sequence in sequences]
 

@@ -244,7 +244,9 @@ def _count_next_amendments_and_check_end(connection: sqlite3.Connection, chain: 
         return True
     last = tip_from_row(row).sequence
     sql = "SELECT counted_to FROM chain_summaries WHERE chain = ?"
-    counted_to = int(connection.execute(sql, (number,)).fetchone()[0])
+    stored = connection.execute(sql, (number,)).fetchone()[0]
+    # A writer to the file can store another type; then all amendments are counted again.
+    counted_to = stored if type(stored) is int else 0
     rows = connection.execute(_NEXT_AMENDMENTS, (number, counted_to, last, COUNTED_AT_ONCE)).fetchall()
     end = rows[-1][0] if len(rows) == COUNTED_AT_ONCE else last
     connection.execute(_ADD_UNDECIDED, (number, counted_to, end))
@@ -265,6 +267,7 @@ def _select_pending_entries(
         "SELECT entry.timestamp, scope, entry.sequence FROM pending_amendments AS entry "
         "CROSS JOIN chains ON chains.chain = entry.chain "
         "WHERE (entry.timestamp, entry.chain, entry.sequence) > (?, ?, ?) "
+        "AND typeof(entry.timestamp) = 'text' AND typeof(entry.sequence) = 'integer' AND typeof(scope) = 'text' "
         "ORDER BY entry.timestamp, entry.chain, entry.sequence LIMIT ?"
     )
     return [PendingEntry(PendingPlace(*row), None) for row in connection.execute(sql, (*place, limit))]

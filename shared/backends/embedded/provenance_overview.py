@@ -102,7 +102,6 @@ class SqliteChainOverview:
 
     def __init__(self, path: Path, *, runtime: Runtime = SYSTEM_RUNTIME) -> None:
         self._database = SqliteDatabase(path, SCHEMA, runtime=runtime)
-        self._runtime = runtime
 
     async def list_chains(
         self, target: Target | None, after: ChainKey | None, limit: int, *, broken_only: bool = False
@@ -195,7 +194,7 @@ class SqliteChainOverview:
             "brokenAt": verdict.broken_at,
             "reason": verdict.reason,
             "startedAt": started_at,
-            "latest": compute_latest_verdict_time(self._runtime.now()),
+            "latest": compute_latest_verdict_time(self._database.runtime.now()),
         }
 
         def update_verdict(connection: sqlite3.Connection) -> None:

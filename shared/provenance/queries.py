@@ -143,7 +143,7 @@ async def _measure_sizes(
 ) -> list[int]:
     if measure_size is None:
         return list(map(measure_json_size, records))
-    return await runtime.run_in_thread(list, map(measure_size, records))
+    return await runtime.run_in_thread(lambda: [measure_size(record) for record in records])
 
 
 async def build_query_result(

@@ -1,6 +1,6 @@
 """Evaluation of alert rules that read the same data, and storage of the results."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Final
 
@@ -16,6 +16,7 @@ from shared.alerts.rule_results import (
     compute_state_after_failure,
     compute_state_after_rule_end,
     has_open_alerts_of_deleted_rule,
+    is_current_rule,
 )
 from shared.alerts.state_machine import Transitions
 from shared.catalog.alert_rule_models import AlertRule
@@ -39,6 +40,7 @@ class RuleEvaluator:
     """Evaluates alert rules that read the same data, and stores the results.
 
     Args:
+        catalog: function that returns the current workspace catalog.
         store: storage of the alerts.
         evaluation: reads data and evaluates conditions.
         notifications: publishes changes of alert states.
@@ -47,12 +49,14 @@ class RuleEvaluator:
 
     def __init__(
         self,
+        catalog: Callable[[], Awaitable[Catalog]],
         store: AlertStore,
         evaluation: RuleEvaluation,
         notifications: Notifications,
         *,
         runtime: Runtime = SYSTEM_RUNTIME,
     ) -> None:
+        self._catalog = catalog
         self._store = store
         self._evaluation = evaluation
         self._notifications = notifications
@@ -70,7 +74,7 @@ class RuleEvaluator:
             catalog: the current workspace catalog.
 
         Raises:
-            WorkspaceError: UNAVAILABLE if the store does not respond.
+            WorkspaceError: UNAVAILABLE if the store, or that of the catalog, does not respond.
         """
         states: dict[str, RuleState | None] = {}
         due: list[tuple[Entry, RuleRecord]] = []
@@ -122,11 +126,14 @@ class RuleEvaluator:
     ) -> RuleState | None:
         """Evaluate a rule, store the result, and return the rule's new state.
 
-        If another process has stored a newer evaluation, store nothing and return the state of that evaluation.
+        If another process has stored a newer evaluation, or the rule was changed, disabled or deleted since the catalog
+        of the evaluation was read, store nothing and return the stored state.
         """
         groups = await self._evaluate_groups_or_error(entry, data)
         count("workspace.alerts.evaluations", failed=isinstance(groups, EvaluationError))
         for _ in range(_ATTEMPTS):
+            if not is_current_rule(entry, await self._catalog()):
+                break
             state, changes = await self._compute_new_state(entry, record, groups, at)
             token = await self._store.save_rule_changes_and_return_token(record, state, changes.puts, changes.deletes)
             if token is not None:

@@ -13,7 +13,7 @@ from shared.alerts.models import Alert, AlertState, Mark, RuleState, RuleStatus
 from shared.alerts.ports import RuleRecord
 from shared.alerts.state_machine import Transitions, add_alert_end, compute_alert_changes
 from shared.catalog.alert_rule_models import AlertRule, Severity
-from shared.catalog.snapshot import CatalogEntry
+from shared.catalog.snapshot import Catalog, CatalogEntry
 from shared.timestamps import format_rfc3339
 
 MAX_ERROR: Final = 2_000
@@ -23,6 +23,12 @@ MAX_ERROR: Final = 2_000
 def build_rule_revision(entry: CatalogEntry[AlertRule]) -> str:
     """Return a text that identifies the current version of an alert rule; each edit of the rule changes it."""
     return f"{format_rfc3339(entry.created_at)}/{format_rfc3339(entry.updated_at)}"
+
+
+def is_current_rule(entry: CatalogEntry[AlertRule], catalog: Catalog) -> bool:
+    """Return whether a catalog contains this version of an alert rule: it was neither edited nor deleted."""
+    current = catalog.alert_rules.get(entry.value.lookup)
+    return current is not None and build_rule_revision(current) == build_rule_revision(entry)
 
 
 def has_open_alerts_of_deleted_rule(entry: CatalogEntry[AlertRule], record: RuleRecord) -> bool:

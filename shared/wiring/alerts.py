@@ -67,9 +67,9 @@ class AlertServices:
         from shared.alerts.rule_evaluator import RuleEvaluator
         from shared.alerts.scheduler import AlertScheduler
 
-        runtime = self._backends.runtime
-        evaluator = RuleEvaluator(self.store, self._evaluation, self._notifications, runtime=runtime)
-        return AlertScheduler(self._catalog.get_current_catalog, self.store, evaluator, runtime=runtime)
+        catalog, runtime = self._catalog.get_current_catalog, self._backends.runtime
+        evaluator = RuleEvaluator(catalog, self.store, self._evaluation, self._notifications, runtime=runtime)
+        return AlertScheduler(catalog, self.store, evaluator, runtime=runtime)
 
     @cached_property
     def _evaluation(self) -> "RuleEvaluation":

@@ -101,9 +101,8 @@ class AlertWorkspace:
 
     def start_scheduler(self) -> AlertScheduler:
         """Return a new scheduler on the same stores, as a second or restarted instance of the service creates it."""
-        evaluator = RuleEvaluator(
-            self.store, self._build_evaluation(), self._build_notifications(), runtime=self.time.runtime
-        )
+        evaluation, notifications = self._build_evaluation(), self._build_notifications()
+        evaluator = RuleEvaluator(self._read_catalog, self.store, evaluation, notifications, runtime=self.time.runtime)
         return AlertScheduler(self._read_catalog, self.store, evaluator, runtime=self.time.runtime)
 
     def build_service(self) -> Alerts:

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -215,6 +216,53 @@ async def test_a_changed_rule_is_evaluated_at_once(alert_workspace: AlertWorkspa
     raised = build_rule(condition={"column": "value", "operator": "gt", "value": 50})
     alert_workspace.catalog = build_catalog(build_entry(raised, AT, AT + timedelta(seconds=1)), version=2)
     assert await alert_workspace.run_scheduler_after(1) == [FIRING, RESOLVED]
+
+
+@pytest.mark.parametrize("change", ["edited", "disabled", "deleted"])
+async def test_a_rule_that_changes_during_its_evaluation_does_not_fire(
+    alert_workspace: AlertWorkspace, change: str
+) -> None:
+    """If a rule is edited, disabled or deleted while its query runs, the result of the query is not stored."""
+
+    async def change_rule() -> None:
+        alert_workspace.queries.gate = None
+        change_or_delete_rule(alert_workspace, change)
+
+    alert_workspace.queries.result = HOT
+    alert_workspace.queries.gate = change_rule
+    assert await alert_workspace.run_scheduler_after(0) == []
+    assert len(alert_workspace.queries.calls) == (2 if change == "edited" else 1)
+
+
+@pytest.mark.parametrize("change", ["disabled", "deleted"])
+async def test_an_alert_that_ends_with_its_rule_during_an_evaluation_does_not_fire_again(
+    alert_workspace: AlertWorkspace, change: str
+) -> None:
+    """If a rule is disabled or deleted, and its alert resolved, while its query runs, no new alert fires."""
+
+    async def end_rule() -> None:
+        change_or_delete_rule(alert_workspace, change)
+        await alert_workspace.start_scheduler().run()
+        assert alert_workspace.outbox.list_transitions() == [FIRING, RESOLVED]
+
+    alert_workspace.queries.result = HOT
+    await alert_workspace.run_scheduler_after(0)
+    alert_workspace.queries.gate = end_rule
+    assert await alert_workspace.run_scheduler_after() == [FIRING, RESOLVED]
+    assert alert_workspace.store.states.keys() == ({"hot"} if change == "disabled" else set())
+
+
+def change_or_delete_rule(workspace: AlertWorkspace, change: str) -> None:
+    """Delete the rule, disable it, or raise its limit above the value that the query returns."""
+    if change == "deleted":
+        workspace.catalog = build_catalog(version=2)
+        return
+    changes: dict[str, Any] = {
+        "disabled": {"enabled": False},
+        "edited": {"condition": {"column": "value", "operator": "gt", "value": 50}},
+    }
+    changed = build_entry(build_rule(**changes[change]), AT, AT + timedelta(seconds=1))
+    workspace.catalog = build_catalog(changed, version=2)
 
 
 async def test_a_disabled_connection_resolves_its_alert_at_once() -> None:

@@ -91,7 +91,7 @@ class AlertAndWebhookServices:
         queries: Any = values
         states: Any = None
         notifications = Notifications(self.alerts, self.outbox, log, self._is_audited)
-        evaluator = RuleEvaluator(self.alerts, RuleEvaluation(queries, states), notifications)
+        evaluator = RuleEvaluator(self._load_catalog, self.alerts, RuleEvaluation(queries, states), notifications)
         self.scheduler = AlertScheduler(self._load_catalog, self.alerts, evaluator)
 
     async def _load_key(self) -> bytes:

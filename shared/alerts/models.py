@@ -102,6 +102,8 @@ class RuleState(BaseModel):
     Attributes:
         rule: lookup (id in URLs) of the alert rule.
         revision: revision of the definition that was evaluated.
+        condition_digest: digest of the data source and the condition that the active alerts met; empty in a state that
+            an earlier version of the service stored.
         due_at: time of the next evaluation.
         error: reason why the newest evaluation failed; None if it succeeded.
         error_alert: alert that notifies about failed evaluations; it is not in the list of alerts.
@@ -114,6 +116,7 @@ class RuleState(BaseModel):
 
     rule: str
     revision: str
+    condition_digest: str = ""
     evaluated_at: AwareDatetime | None = None
     due_at: AwareDatetime
     error: str | None = None

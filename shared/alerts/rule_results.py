@@ -3,12 +3,15 @@
 Callers get the status of the rule, which is derived from this state.
 """
 
+import hashlib
+import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
 from shared.alerts.conditions import AlertGroup
+from shared.alerts.due_times import build_data_source_key
 from shared.alerts.models import Alert, AlertState, Mark, RuleState, RuleStatus
 from shared.alerts.ports import RuleRecord
 from shared.alerts.state_machine import Transitions, add_alert_end, compute_alert_changes
@@ -29,6 +32,21 @@ def is_current_rule(entry: CatalogEntry[AlertRule], catalog: Catalog) -> bool:
     """Return whether a catalog contains this version of an alert rule: it was neither edited nor deleted."""
     current = catalog.alert_rules.get(entry.value.lookup)
     return current is not None and build_rule_revision(current) == build_rule_revision(entry)
+
+
+def has_changed_condition(rule: AlertRule, state: RuleState | None) -> bool:
+    """Return whether the data source or the condition of a rule was edited since its active alerts met the condition.
+
+    A rule whose state was stored by an earlier version of the service counts as unchanged.
+    """
+    return state is not None and state.condition_digest not in {"", _compute_condition_digest(rule)}
+
+
+def _compute_condition_digest(rule: AlertRule) -> str:
+    """Return a digest of the fields that decide whether a group of the data meets the condition of a rule."""
+    condition = None if rule.condition is None else rule.condition.model_dump(mode="json")
+    text = json.dumps([build_data_source_key(rule), condition, rule.after])
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def has_open_alerts_of_deleted_rule(entry: CatalogEntry[AlertRule], record: RuleRecord) -> bool:
@@ -60,11 +78,13 @@ def compute_state_after_evaluation(
         due_at: time of the next evaluation.
         new_id: returns a new id.
     """
-    changes = compute_alert_changes(entry.value, record.alerts, groups, at, new_id)
+    restarts_pending = has_changed_condition(entry.value, record.state)
+    changes = compute_alert_changes(entry.value, record.alerts, groups, at, new_id, restarts_pending=restarts_pending)
     error_alert = _resolve_error_alert(record.state, at)
     state = RuleState(
         rule=record.rule,
         revision=build_rule_revision(entry),
+        condition_digest=_compute_condition_digest(entry.value),
         evaluated_at=at,
         due_at=due_at,
         error_alert=error_alert,
@@ -103,6 +123,7 @@ def compute_state_after_failure(
     return RuleState(
         rule=record.rule,
         revision=build_rule_revision(entry),
+        condition_digest=before.condition_digest if before else "",
         evaluated_at=at,
         due_at=due_at,
         error=reason[:MAX_ERROR],

@@ -9,6 +9,7 @@ from shared.alerts.evaluation import RuleEvaluation
 from shared.alerts.models import Alert, AlertState, Labels, Mark, Number, RuleState
 from shared.alerts.notifications import Notifications
 from shared.alerts.ports import AlertFilter, AlertPlace, AlertStore, RuleRecord
+from shared.alerts.rule_results import has_changed_condition
 from shared.alerts.state_machine import compute_alert_changes
 from shared.catalog.alert_rule_models import AlertRule
 from shared.catalog.snapshot import Catalog, CatalogEntry
@@ -104,7 +105,14 @@ class Alerts:
             return Trial(error=str(error))
         size = (len(groups) + len(record.alerts)) * _GROUP_SIZE
         changes = await self._runtime.run_in_thread_if_large(
-            size, compute_alert_changes, entry.value, record.alerts, groups, at, self._runtime.new_id
+            size,
+            compute_alert_changes,
+            entry.value,
+            record.alerts,
+            groups,
+            at,
+            self._runtime.new_id,
+            restarts_pending=has_changed_condition(entry.value, record.state),
         )
         firing = {to_group_key(alert.labels) for alert in changes.active if alert.state is AlertState.FIRING}
         alerts = [TrialGroup(group.labels, group.value, group.key in firing) for group in groups]

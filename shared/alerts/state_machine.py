@@ -30,7 +30,13 @@ class Transitions:
 
 
 def compute_alert_changes(
-    rule: AlertRule, alerts: Sequence[Alert], groups: Iterable[AlertGroup], at: datetime, new_id: Callable[[], str]
+    rule: AlertRule,
+    alerts: Sequence[Alert],
+    groups: Iterable[AlertGroup],
+    at: datetime,
+    new_id: Callable[[], str],
+    *,
+    restarts_pending: bool = False,
 ) -> Transitions:
     """Return the changes to a rule's alerts after an evaluation.
 
@@ -41,6 +47,7 @@ def compute_alert_changes(
         at: time of the evaluation. If the clock was set back, an alert does not fire or end before its start, and a
             pending alert whose start is later than ``at`` by more than ``CLOCK_TOLERANCE`` starts again.
         new_id: returns a new id.
+        restarts_pending: True if the hold time of pending alerts starts again, because they met another condition.
     """
     matching = {group.key: group for group in groups if group.matches}
     active: Mapping[GroupKey, Alert] = {to_group_key(alert.labels): alert for alert in alerts if alert.is_active}
@@ -48,7 +55,9 @@ def compute_alert_changes(
     changes = Transitions()
     for key, alert in active.items():
         if key in matching:
-            after = _continue_alert(rule, alert, matching[key], at, refreshes_value=refreshes)
+            after = _continue_alert(
+                rule, alert, matching[key], at, refreshes_value=refreshes, restarts_pending=restarts_pending
+            )
             changes.active.append(after)
             if after != alert:
                 changes.puts.append(after)
@@ -93,11 +102,14 @@ def _begin_alert(rule: AlertRule, group: AlertGroup, at: datetime, alert_id: str
     return pending if rule.hold_duration else _fire_alert(pending, at)
 
 
-def _continue_alert(rule: AlertRule, alert: Alert, group: AlertGroup, at: datetime, *, refreshes_value: bool) -> Alert:
+def _continue_alert(
+    rule: AlertRule, alert: Alert, group: AlertGroup, at: datetime, *, refreshes_value: bool, restarts_pending: bool
+) -> Alert:
     """Return the alert of a group that still meets the condition; a pending alert fires after the hold duration."""
     if alert.state is AlertState.PENDING:
-        # Otherwise the alert would not fire until the clocks reach the stored time again.
-        alert = alert.copy_with_changes(started_at=cap_stored_time(alert.started_at, at))
+        # Without the cap, the alert would not fire until the clocks reach the stored time again.
+        started_at = at if restarts_pending else cap_stored_time(alert.started_at, at)
+        alert = alert.copy_with_changes(started_at=started_at)
     if alert.state is AlertState.PENDING and at - alert.started_at >= rule.hold_duration:
         renamed = alert.copy_with_changes(
             name=rule.name, severity=rule.severity, surface=rule.surface, runbook_url=rule.runbook_url

@@ -218,6 +218,32 @@ async def test_a_changed_rule_is_evaluated_at_once(alert_workspace: AlertWorkspa
     assert await alert_workspace.run_scheduler_after(1) == [FIRING, RESOLVED]
 
 
+@pytest.mark.parametrize(
+    ("changes", "state"),
+    [
+        ({"condition": {"column": "value", "operator": "gt", "value": 8}}, "pending"),
+        ({"timeRange": "PT5M"}, "pending"),
+        ({"name": "Hotter", "every": "PT30S"}, "firing"),
+    ],
+)
+async def test_a_pending_alert_starts_again_after_an_edit_of_its_condition(changes: dict[str, Any], state: str) -> None:
+    """If a rule's data or condition is edited, also before a failure, the hold time of its pending alert starts again."""
+    workspace = AlertWorkspace(build_catalog(build_entry(build_rule(**{"for": "PT2M"}))))
+    workspace.queries.result = HOT
+    await workspace.run_scheduler_after(0)
+    edited = build_entry(build_rule(**{"for": "PT2M", **changes}), AT, AT + timedelta(seconds=1))
+    workspace.catalog = build_catalog(edited, version=2)
+    workspace.queries.result = WorkspaceError(Kind.TIMEOUT, "QUERY_TIMEOUT", "x")
+    await workspace.run_scheduler_after(60)
+    workspace.queries.result = HOT
+    workspace.time.advance(60)
+    trial = await workspace.build_service().try_rule(edited)
+    assert [group.would_fire for group in trial.alerts] == [state == "firing"]
+    for seconds, expected in ((0, state), (120, "firing")):
+        await workspace.run_scheduler_after(seconds)
+        assert [alert.state.value for alert in workspace.store.alerts.values()] == [expected]
+
+
 @pytest.mark.parametrize("change", ["edited", "disabled", "deleted"])
 async def test_a_rule_that_changes_during_its_evaluation_does_not_fire(
     alert_workspace: AlertWorkspace, change: str

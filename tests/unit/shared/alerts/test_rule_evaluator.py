@@ -227,7 +227,7 @@ async def test_a_changed_rule_is_evaluated_at_once(alert_workspace: AlertWorkspa
     ],
 )
 async def test_a_pending_alert_starts_again_after_an_edit_of_its_condition(changes: dict[str, Any], state: str) -> None:
-    """If a rule's data or condition is edited, also before a failure, the hold time of its pending alert starts again."""
+    """If data or condition of a rule are edited, also before a failure, the hold time of its alert starts again."""
     workspace = AlertWorkspace(build_catalog(build_entry(build_rule(**{"for": "PT2M"}))))
     workspace.queries.result = HOT
     await workspace.run_scheduler_after(0)

@@ -16,7 +16,7 @@ from functions.catalog_items import (
     get_caller,
 )
 from functions.conditions import parse_conditional_headers
-from functions.idempotency import make_idempotent
+from functions.idempotency import reject_reused_idempotency_key
 from functions.paging import CatalogPageQuery, build_cursor_check, select_page
 from functions.reply_docs import alert_rules as replies
 from shared.alerts.evaluation import check_rule_against_query
@@ -146,15 +146,16 @@ async def delete_alert_rule(call: Call) -> Reply:
 
 
 @GROUP.endpoint("POST", f"{_ROUTE}/evaluate", right=AccessRight.ALERT_MANAGE, docs=replies.RULE_EVALUATED)
-@make_idempotent
 async def evaluate_alert_rule(call: Call) -> Reply:
     """Evaluate an alert rule once, even if it is disabled; return whether each alert would fire, and change nothing."""
-    catalog = await services().catalog.get_current_catalog()
-    entry = catalog.alert_rules.get(call.path["lookup"])
-    if entry is None:
-        raise build_alert_rule_not_found_error(call.path["lookup"])
-    trial = await services().alerts.service.try_rule(entry)
-    return await services().runtime.run_in_thread_if_large(len(trial.alerts) * _TRIAL_SIZE, _build_trial_reply, trial)
+    async with reject_reused_idempotency_key(call):
+        catalog = await services().catalog.get_current_catalog()
+        entry = catalog.alert_rules.get(call.path["lookup"])
+        if entry is None:
+            raise build_alert_rule_not_found_error(call.path["lookup"])
+        trial = await services().alerts.service.try_rule(entry)
+    size = len(trial.alerts) * _TRIAL_SIZE
+    return await services().runtime.run_in_thread_if_large(size, _build_trial_reply, trial)
 
 
 def _build_trial_reply(trial: Trial) -> Reply:

@@ -100,7 +100,7 @@ OWN_CODES: Final[Mapping[str, tuple[str, ...]]] = {
     "read_alert_rule": ("ALERT_RULE_NOT_FOUND", "ALERTS_UNAVAILABLE"),
     "put_alert_rule": (*_CATALOG_WRITE, *_ENGINE, "QUERY_NOT_READ_ONLY", "ALERTS_UNAVAILABLE"),
     "delete_alert_rule": (*_CATALOG_WRITE, "ALERT_RULE_NOT_FOUND"),
-    "evaluate_alert_rule": ("ALERT_RULE_NOT_FOUND", "ALERTS_UNAVAILABLE", *_REPEATED),
+    "evaluate_alert_rule": ("ALERT_RULE_NOT_FOUND", "ALERTS_UNAVAILABLE"),
     "list_alerts": ("ALERTS_UNAVAILABLE",),
     "acknowledge_alert": (
         *("ALERT_NOT_FOUND", "ALERT_RESOLVED", "ALERT_CHANGED", "ALERTS_UNAVAILABLE"),

@@ -189,6 +189,15 @@ def test_an_alert_rule_can_have_ten_thousand_groups(editor: httpx.Client) -> Non
     assert "more than 10000 rows" in result["error"]
 
 
+@pytest.mark.usefixtures("approved_queries")
+def test_a_repeated_trial_of_an_alert_rule_is_executed_again(editor: httpx.Client) -> None:
+    """A trial that is repeated with its Idempotency-Key is executed again, because its reply is not stored."""
+    for limit, fires in ((0, True), (100, False)):
+        evaluate_disabled_rule(editor, condition={"column": "level", "operator": "gt", "value": limit})
+        reply = editor.post("/oi-api/alert-rules/tried/evaluate", headers={"Idempotency-Key": "trial"})
+        assert any(one["wouldFire"] for one in reply.json()["alerts"]) is fires
+
+
 def test_services_cannot_acknowledge_alerts(plant: Service, firing_alert: dict[str, Any]) -> None:
     """A service token cannot acknowledge an alert, because the acknowledgement records a person."""
     reply = plant.create_client("historian").post(f"/oi-api/alerts/{firing_alert['id']}/acknowledge")

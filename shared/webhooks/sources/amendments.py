@@ -1,6 +1,6 @@
 """Source of webhook events about amendments (corrections of records), derived from their audit chains."""
 
-from collections.abc import AsyncIterator, Iterable, Iterator
+from collections.abc import AsyncIterator, Iterable, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Final
 
@@ -20,6 +20,8 @@ OVERLAP: Final = timedelta(minutes=2)
 _TYPES: Final = (WebhookEventType.AMENDMENT_PENDING, WebhookEventType.AMENDMENT_DECIDED)
 _PAGE_RECORDS: Final = 500
 _PAGE_BYTES: Final = 4_000_000
+_AMENDED_VALUES: Final = frozenset({"OriginalRecord", "AmendedRecord"})
+"""Properties that no event contains. They can be large, and their deletion would block the event loop."""
 
 
 class AmendmentEvents:
@@ -81,10 +83,10 @@ class AmendmentEvents:
             return
         filters = Filters(start=since, from_sequence=None if known is None else known.sequence + 1)
         async for records in self._read_record_pages(chain, filters):
-            events = [await self._build_event(chain, content) for content in parse_valid_records(records)]
+            events = [await self._build_event(chain, content) for content in await self._parse_records(records)]
             await self._outbox.publish([event for event in events if event is not None])
 
-    async def _read_record_pages(self, chain: ChainKey, filters: Filters) -> AsyncIterator[Iterable[ChainRecord]]:
+    async def _read_record_pages(self, chain: ChainKey, filters: Filters) -> AsyncIterator[Sequence[ChainRecord]]:
         first = filters.from_sequence
         while True:
             narrowed = Filters(start=filters.start, from_sequence=first)
@@ -103,8 +105,12 @@ class AmendmentEvents:
         if sequence is None:
             return None
         page = await self._chains.read(chain, sequence - 1, limit=1, max_bytes=1)
-        original = next(parse_valid_records(page.records), {})
+        original = next(iter(await self._parse_records(page.records)), {})
         return build_decision_event(chain.scope_key, original, content)
+
+    async def _parse_records(self, records: Sequence[ChainRecord]) -> list[dict[str, Any]]:
+        size = sum(len(record.canonical) for record in records)
+        return await self._runtime.run_in_thread_if_large(size, parse_valid_records, records)
 
 
 def find_earliest_subscription_time(endpoint_list: EndpointList, types: Iterable[WebhookEventType]) -> datetime | None:
@@ -119,9 +125,13 @@ def find_earliest_subscription_time(endpoint_list: EndpointList, types: Iterable
     return min(times, default=None)
 
 
-def parse_valid_records(records: Iterable[ChainRecord]) -> Iterator[dict[str, Any]]:
-    """Yield the contents of audit records; records that were tampered with are skipped."""
-    return (content for record in records if (content := parse_verified_content(record)) is not None)
+def parse_valid_records(records: Iterable[ChainRecord]) -> list[dict[str, Any]]:
+    """Return the contents of audit records without the amended values; records that were tampered with are skipped."""
+    return [
+        {name: value for name, value in content.items() if name not in _AMENDED_VALUES}
+        for record in records
+        if (content := parse_verified_content(record)) is not None
+    ]
 
 
 def build_amendment_event(scope_key: str, content: dict[str, Any]) -> WebhookEvent | None:

@@ -1,5 +1,8 @@
 """Tests of webhook events about amendments."""
 
+import json
+import threading
+from collections.abc import AsyncIterator
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -8,10 +11,13 @@ import pytest
 
 from shared.backends.embedded.provenance import SqliteChainStore
 from shared.provenance.chain_log import ChainLog
-from shared.provenance.ports import ChainKey, Target
+from shared.provenance.decisions import parse_verified_content
+from shared.provenance.ports import ChainKey, ChainRecord, Target
 from shared.provenance.records import build_record_draft
+from shared.runtime import LARGE
 from shared.webhooks.events import WebhookEventType
 from shared.webhooks.models import EndpointList, WebhookEndpoint
+from shared.webhooks.sources import amendments
 from shared.webhooks.sources.amendments import (
     AmendmentEvents,
     build_amendment_event,
@@ -22,6 +28,7 @@ from tests.unit.shared.webhooks.environment import WebhookServices
 from tests.virtual_time import START
 
 PENDING, DECIDED = WebhookEventType.AMENDMENT_PENDING, WebhookEventType.AMENDMENT_DECIDED
+CHAIN = ChainKey(Target.DOMAIN_AMENDMENTS, "line-2")
 AMENDMENT = {
     "RecordID": "000000000001",
     "EntityType": "Batch",
@@ -97,31 +104,76 @@ def test_a_record_with_a_damaged_time_has_no_event(at: str | None) -> None:
     assert build_amendment_event("s", {**AMENDMENT, "AmendedAt": at}) is None
 
 
-@pytest.mark.parametrize("forward", [0, 1500], ids=["back", "back and forward"])
-async def test_amendments_are_announced_after_the_clocks_were_set_back(
-    webhook_services: WebhookServices, tmp_path: Path, forward: float
-) -> None:
-    """If clocks were set back, an amendment in a new scope still causes an event."""
-    chains = SqliteChainStore(tmp_path / "chains.sqlite", runtime=webhook_services.runtime)
+@pytest.fixture
+def chains(webhook_services: WebhookServices, tmp_path: Path) -> SqliteChainStore:
+    """Provide an empty store of audit chains, which the fixture ``log`` closes."""
+    return SqliteChainStore(tmp_path / "chains.sqlite", runtime=webhook_services.runtime)
+
+
+@pytest.fixture
+async def log(webhook_services: WebhookServices, chains: SqliteChainStore) -> AsyncIterator[ChainLog]:
+    """Provide the log that appends records to the audit chains."""
 
     async def load_workspace() -> str:
         return "plant-1"
 
-    log = ChainLog(chains, load_workspace, runtime=webhook_services.runtime)
-    source = AmendmentEvents(
+    opened = ChainLog(chains, load_workspace, runtime=webhook_services.runtime)
+    yield opened
+    await opened.close()
+
+
+@pytest.fixture
+def source(webhook_services: WebhookServices, chains: SqliteChainStore) -> AmendmentEvents:
+    """Provide the source of events about the amendments in the audit chains."""
+    return AmendmentEvents(
         chains,
         webhook_services.store,
         webhook_services.registry,
         webhook_services.outbox,
         runtime=webhook_services.runtime,
     )
+
+
+async def append_amendment(log: ChainLog, **properties: Any) -> None:
+    """Append a pending amendment to the audit chain of the scope ``line-2``."""
+    members = {name: value for name, value in AMENDMENT.items() if name not in {"RecordID", "AmendedAt"}}
+    await log.append(CHAIN, build_record_draft({**members, **properties}, "AmendedAt"))
+
+
+@pytest.mark.parametrize("forward", [0, 1500], ids=["back", "back and forward"])
+async def test_amendments_are_announced_after_the_clocks_were_set_back(
+    webhook_services: WebhookServices, log: ChainLog, source: AmendmentEvents, forward: float
+) -> None:
+    """If clocks were set back, an amendment in a new scope still causes an event."""
     endpoint = await webhook_services.create_endpoint(PENDING)
     webhook_services.time.advance(1800)
     await source.publish_new_events()
     webhook_services.time.advance(-1500)
-    members = {name: value for name, value in AMENDMENT.items() if name not in {"RecordID", "AmendedAt"}}
-    await log.append(ChainKey(Target.DOMAIN_AMENDMENTS, "line-2"), build_record_draft(members, "AmendedAt"))
+    await append_amendment(log)
     webhook_services.time.advance(forward)
     await source.publish_new_events()
     assert len(await webhook_services.list_all(endpoint)) == 1
-    await log.close()
+
+
+async def test_large_amendments_are_parsed_in_worker_threads(
+    webhook_services: WebhookServices, log: ChainLog, source: AmendmentEvents, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A worker thread parses a page of large amendments, and a large amendment that a small record decides."""
+    threads: list[bool] = []
+
+    def parse(record: ChainRecord) -> dict[str, Any] | None:
+        threads.append(threading.current_thread() is not threading.main_thread())
+        return parse_verified_content(record)
+
+    monkeypatch.setattr(amendments, "parse_verified_content", parse)
+    endpoint = await webhook_services.create_endpoint(PENDING, DECIDED)
+    await append_amendment(log, OriginalRecord={"text": "x" * LARGE}, AmendedRecord={})
+    await source.publish_new_events()
+    assert threads == [True]
+    webhook_services.time.advance(1)
+    decision = {"AmendmentID": AMENDMENT["RecordID"], "Status": "approved", "ApprovedBy": "bob"}
+    await log.append(CHAIN, build_record_draft(decision, "ApprovedAt"))
+    await source.publish_new_events()
+    assert threads == [True, False, True]
+    decided, pending = (json.loads(each.body) for each in await webhook_services.list_all(endpoint))
+    assert (pending["type"], decided["type"], decided["data"]["amendedBy"]) == (PENDING, DECIDED, "ann")

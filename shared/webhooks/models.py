@@ -17,6 +17,8 @@ from shared.timestamps import format_rfc3339
 from shared.webhooks.events import WebhookEvent
 
 MAX_ENDPOINTS: Final = 50
+MAX_FILTER_BYTES: Final = 500_000
+"""Maximum size of the filters of all endpoints as JSON; with the other fields, they are one document of up to 2 MB."""
 MAX_SHOWN_ATTEMPTS: Final = 20
 RETENTION: Final = timedelta(days=30)
 """Time for which a delivery stays in the log."""
@@ -145,6 +147,10 @@ class EndpointList(_Record):
 
     endpoints: Mapping[str, WebhookEndpoint] = {}
     audit: tuple[PendingAudit, ...] = ()
+
+    def measure_filters(self) -> int:
+        """Return the size of all filters in bytes as JSON, in which lookups have only ASCII characters."""
+        return sum(len(endpoint.filter.model_dump_json()) for endpoint in self.endpoints.values())
 
     def is_enabled(self, endpoint_id: str) -> bool:
         """Return whether an endpoint exists and is enabled."""

@@ -18,6 +18,7 @@ from shared.webhooks.audit import add_audit_event
 from shared.webhooks.events import WebhookEvent, WebhookEventType
 from shared.webhooks.models import (
     MAX_ENDPOINTS,
+    MAX_FILTER_BYTES,
     Delivery,
     EndpointList,
     EventFilter,
@@ -116,8 +117,9 @@ class WebhookService:
                 for a request that is certainly new.
 
         Raises:
-            WorkspaceError: INVALID ``WEBHOOK_URL_REFUSED``; CONFLICT ``TOO_MANY_WEBHOOKS``; TOO_LARGE
-                ``RECORD_TOO_LARGE`` if the endpoint is too large for its audit event; UNAVAILABLE.
+            WorkspaceError: INVALID ``WEBHOOK_URL_REFUSED``, or on ``filter`` if the filters of all endpoints are too
+                large; CONFLICT ``TOO_MANY_WEBHOOKS``; TOO_LARGE ``RECORD_TOO_LARGE`` if the endpoint is too large for
+                its audit event; UNAVAILABLE.
         """
         await self.check_url(definition.url)
         append_id = append_id or self._runtime.new_id()
@@ -157,8 +159,9 @@ class WebhookService:
         """Replace the definition of an endpoint; an unchanged definition is neither stored nor audited.
 
         Raises:
-            WorkspaceError: INVALID ``WEBHOOK_URL_REFUSED``; NOT_FOUND ``WEBHOOK_NOT_FOUND``; PRECONDITION_FAILED;
-                TOO_LARGE ``RECORD_TOO_LARGE`` if the endpoint is too large for its audit event.
+            WorkspaceError: INVALID ``WEBHOOK_URL_REFUSED``, or on ``filter`` if the filters of all endpoints are too
+                large; NOT_FOUND ``WEBHOOK_NOT_FOUND``; PRECONDITION_FAILED; TOO_LARGE ``RECORD_TOO_LARGE`` if the
+                endpoint is too large for its audit event.
         """
         before = (await self._registry.load()).endpoints.get(endpoint_id)
         if before is None or before.url != definition.url:
@@ -310,13 +313,16 @@ class WebhookService:
         Events that cannot be appended now stay pending.
         """
 
-        def change_and_check_audit_events(before: EndpointList) -> EndpointList | None:
+        def change_and_check_sizes(before: EndpointList) -> EndpointList | None:
             after = change(before)
-            for audit in () if after is None else after.audit[len(before.audit) :]:
+            if after is None:
+                return None
+            _check_size_of_filters(before, after)
+            for audit in after.audit[len(before.audit) :]:
                 check_event_can_be_appended(to_pending_event(audit))
             return after
 
-        listed = await self._registry.change(change_and_check_audit_events)
+        listed = await self._registry.change(change_and_check_sizes)
         try:
             await self.flush_audit_events()
         except WorkspaceError:
@@ -332,6 +338,18 @@ def check_endpoint_is_enabled(endpoint: WebhookEndpoint) -> None:
     """
     if not endpoint.enabled:
         raise WorkspaceError(Kind.CONFLICT, "WEBHOOK_DISABLED", "The webhook is disabled; enable it first.")
+
+
+def _check_size_of_filters(before: EndpointList, after: EndpointList) -> None:
+    """Reject a change that increases the size of all filters beyond the limit.
+
+    Raises:
+        WorkspaceError: INVALID on ``filter``.
+    """
+    size = after.measure_filters()
+    if size > MAX_FILTER_BYTES and size > before.measure_filters():
+        rule = f"must be shorter, because the filters of all webhooks together have at most {MAX_FILTER_BYTES} bytes"
+        raise build_invalid_field_error("filter", rule)
 
 
 def _get_endpoint(

@@ -10,6 +10,7 @@ from shared.conditional_requests import condition_from_headers
 from shared.errors import WorkspaceError
 from shared.outbound.ports import OutboundRequest
 from shared.timestamps import now
+from shared.webhooks import service
 from shared.webhooks.models import MAX_ENDPOINTS, EventFilter
 from shared.webhooks.service import EndpointDefinition
 from tests.unit.shared.webhooks.environment import DOWNLOAD, TEST, URL, WebhookServices, open_webhooks
@@ -121,6 +122,22 @@ async def test_the_number_of_endpoints_is_limited(webhook_services: WebhookServi
     for _ in range(MAX_ENDPOINTS):
         await webhook_services.create_endpoint()
     assert await get_error_code(webhook_services.create_endpoint()) == "TOO_MANY_WEBHOOKS"
+
+
+async def test_the_filters_of_all_endpoints_are_limited(
+    webhook_services: WebhookServices, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A change that increases the size of all filters beyond the limit is rejected; other changes are possible."""
+    lookups = tuple(f"{number:064}" for number in range(1_000))
+    large = EventFilter(surfaces=lookups, connections=lookups)
+    first, _, _ = [await webhook_services.create_endpoint(filter=large) for _ in range(3)]
+    assert await get_error_code(webhook_services.create_endpoint(filter=large)) == "INVALID_REQUEST"
+    small = await webhook_services.create_endpoint()
+    larger = EndpointDefinition(URL, (TEST,), filter=large)
+    assert await get_error_code(webhook_services.service.replace("admin@t", small.id, larger)) == "INVALID_REQUEST"
+    monkeypatch.setattr(service, "MAX_FILTER_BYTES", 1_000)
+    assert (await webhook_services.service.replace("admin@t", first.id, larger)).event_types == (TEST,)
+    await webhook_services.service.remove("admin@t", first.id)
 
 
 async def test_a_forbidden_url_is_rejected(webhook_services: WebhookServices) -> None:

@@ -21,6 +21,8 @@ from shared.webhooks.registry import EndpointRegistry
 from shared.webhooks.sources.amendments import find_earliest_subscription_time
 
 STATE_DOCUMENT: Final = "connection-statuses"
+MAX_UNPUBLISHED_BYTES: Final = 500_000
+"""Maximum size of the unpublished changes as JSON; with all statuses, they are one document of up to 2 MB."""
 _KIND: Final = WebhookEventType.CONNECTION_STATUS_CHANGED
 
 type Reported = dict[str, Any]
@@ -30,8 +32,9 @@ type Reported = dict[str, Any]
 class ConnectionEvents:
     """Source that publishes a webhook event for each change of a connection's status.
 
-    The new statuses and the unpublished changes are stored in one write. Then the changes are published, and removed
-    from the stored document. After a crash in between, the next run publishes the same changes with the same keys.
+    The new statuses and the unpublished changes are stored in one write, or in several if there are many changes. Then
+    the changes are published, and removed from the stored document. After a crash in between, the next run publishes
+    the same changes with the same keys.
 
     Args:
         load_catalog: returns the current workspace catalog.
@@ -78,9 +81,10 @@ class ConnectionEvents:
             return
         reported = await self._publish_unpublished_changes(reported)
         current = await self._read_statuses()
-        after = build_next_statuses(reported, current, format_rfc3339(self._runtime.now()))
-        if after is not None and await self._replace_reported_statuses(reported, after):
-            await self._publish_unpublished_changes(after)
+        while (after := build_next_statuses(reported, current, format_rfc3339(self._runtime.now()))) is not None:
+            if not await self._replace_reported_statuses(reported, after):
+                return
+            reported = await self._publish_unpublished_changes(after)
 
     async def _read_statuses(self) -> dict[str, dict[str, Any]]:
         """Return status, time of the last message, and surfaces of each connection, by the connection's lookup."""
@@ -124,12 +128,13 @@ def _parse_reported_statuses(text: str | None) -> Reported:
 def build_next_statuses(
     reported_before: Reported, current: Mapping[str, Mapping[str, Any]], at: str
 ) -> Reported | None:
-    """Build the document of reported statuses after a run; None if no status has changed.
+    """Build the next document of reported statuses; None if no status has changed.
 
-    New connections have no earlier status and are not reported.
+    New connections have no earlier status and are not reported. Changes that do not fit into the document are left for
+    the next one, which is built from this one.
 
     Args:
-        reported_before: the document of the last run; empty for the first run.
+        reported_before: the stored document; empty for the first run.
         current: status, time of the last message, and surfaces (groups) of each connection.
         at: the current time.
     """
@@ -142,7 +147,19 @@ def build_next_statuses(
         for lookup, status in statuses.items()
         if known.get(lookup, status) != status
     ]
-    return {"version": at, "statuses": statuses, "unpublished": changes}
+    unpublished = _select_changes_that_fit(changes)
+    statuses |= {change["connection"]: change["before"] for change in changes[len(unpublished) :]}
+    return {"version": at, "statuses": statuses, "unpublished": unpublished}
+
+
+def _select_changes_that_fit(changes: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return as many of the first changes as one document can contain, but at least one of them."""
+    size = 0
+    for number, change in enumerate(changes):
+        size += len(json.dumps(change))
+        if size > MAX_UNPUBLISHED_BYTES and number > 0:
+            return changes[:number]
+    return changes
 
 
 def build_status_event(change: Mapping[str, Any], version: str) -> WebhookEvent:

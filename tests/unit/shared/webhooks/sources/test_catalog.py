@@ -15,6 +15,7 @@ from shared.errors import Kind, WorkspaceError
 from shared.telemetry.connection_status import ConnectionStatuses
 from shared.webhooks.events import EventOutbox, WebhookEvent, WebhookEventType
 from shared.webhooks.models import RETENTION
+from shared.webhooks.sources import catalog
 from shared.webhooks.sources.catalog import (
     ConnectionEvents,
     WarmQueryEvents,
@@ -76,6 +77,20 @@ def test_a_change_of_status_becomes_an_event() -> None:
     assert (event.surfaces, event.connections) == (frozenset({"cooling"}), frozenset({"rig"}))
 
 
+def test_many_changes_of_status_are_stored_in_several_documents() -> None:
+    """If ten thousand connections change, each stored document is below 2 MB, and contains each change once."""
+    lookups = [f"{number:064}" for number in range(10_000)]
+    reported: dict[str, Any] = {"version": "v", "statuses": dict.fromkeys(lookups, "CONNECTED"), "unpublished": []}
+    current = build_current_statuses(**dict.fromkeys(lookups, "DISABLED"))
+    reported_connections: list[str] = []
+    while (after := build_next_statuses(reported, current, AT)) is not None:
+        # Cosmos DB stores the document as a text in an item.
+        assert len(json.dumps(json.dumps(after))) < 2_000_000
+        reported_connections += [change["connection"] for change in after["unpublished"]]
+        reported = after
+    assert reported_connections == lookups
+
+
 @pytest.fixture
 async def states(tmp_path: Path) -> AsyncIterator[SqliteConnectionStates]:
     """Provide an empty store of connection states."""
@@ -85,13 +100,14 @@ async def states(tmp_path: Path) -> AsyncIterator[SqliteConnectionStates]:
 
 
 def build_connection_events(
-    webhook_services: WebhookServices, states: SqliteConnectionStates, outbox: EventOutbox
+    webhook_services: WebhookServices, states: SqliteConnectionStates, outbox: EventOutbox, *lookups: str
 ) -> ConnectionEvents:
-    """Return the source of events about the status of the connection ``rig``."""
-    rig = Connection.model_validate({"lookup": "rig", "name": "Rig", "type": "CLOUD_IOT_HUB"})
+    """Return the source of events about the status of connections, by default of the connection ``rig``."""
+    definitions = [{"lookup": lookup, "name": "Rig", "type": "CLOUD_IOT_HUB"} for lookup in lookups or ("rig",)]
+    connections = [CatalogEntry(Connection.model_validate(each), START, START, "ann") for each in definitions]
 
     async def load_catalog() -> Catalog:
-        return Catalog(connections={"rig": CatalogEntry(rig, START, START, "ann")})
+        return Catalog(connections={entry.value.lookup: entry for entry in connections})
 
     store, registry = webhook_services.store, webhook_services.registry
     return ConnectionEvents(
@@ -113,6 +129,21 @@ async def test_a_change_is_not_sent_again_after_its_delivery_has_expired(
     assert await webhook_services.store.delete_expired_deliveries(webhook_services.time.now, 10) == 1
     await source.publish_status_changes()
     assert await webhook_services.list_all(endpoint) == []
+
+
+async def test_changes_of_several_documents_are_sent_in_one_run(
+    webhook_services: WebhookServices, states: SqliteConnectionStates, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """If the changes of a run do not fit into one document, the run stores and publishes all of them, each once."""
+    monkeypatch.setattr(catalog, "MAX_UNPUBLISHED_BYTES", 1)
+    lookups = ["mill", "press", "rig"]
+    source = build_connection_events(webhook_services, states, webhook_services.outbox, *lookups)
+    endpoint = await webhook_services.create_endpoint(CHANGED)
+    await source.publish_status_changes()
+    await states.set_status(lookups, "CONNECTED")
+    await source.publish_status_changes()
+    deliveries = await webhook_services.list_all(endpoint)
+    assert sorted(json.loads(each.body)["data"]["connection"] for each in deliveries) == lookups
 
 
 class FailingOutbox:

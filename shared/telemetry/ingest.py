@@ -97,7 +97,7 @@ class TelemetryIngestor:
         catalog: function that returns the current workspace catalog.
         sender: sends the impulses to their hub.
         states: store of the status and the message counts of connections.
-        on_status: called each time the status of a connection has changed.
+        on_status: called each time a batch has changed the status of connections.
         runtime: clock, randomness and threads.
     """
 
@@ -163,12 +163,11 @@ class TelemetryIngestor:
         if not due:
             return
         states = await self._states.load_states()
-        for connection in sorted(due):
-            state = states.get(connection)
-            if state is None or state.status != CONNECTED:
-                await self._states.set_status([connection], CONNECTED)
-                self._on_status()
-            self._connected[connection] = (router.version, monotonic_now + CONNECTED_REPEAT_SECONDS)
+        changed = [each for each in sorted(due) if each not in states or states[each].status != CONNECTED]
+        if changed:
+            await self._states.set_status(changed, CONNECTED)
+            self._on_status()
+        self._connected.update(dict.fromkeys(due, (router.version, monotonic_now + CONNECTED_REPEAT_SECONDS)))
 
     def _is_status_check_due(self, connection: str, version: int, monotonic_now: float) -> bool:
         known_version, until = self._connected.get(connection, (-1, 0.0))

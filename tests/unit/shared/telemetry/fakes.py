@@ -88,6 +88,7 @@ class States:
         self.counts: dict[str, int] = {}
         self.mismatches: Counter[str] = Counter()
         self.statuses: list[tuple[str, str]] = []
+        self.status_changes = 0
 
     async def count_arrived_messages(self, arrivals: Sequence[ArrivedMessages]) -> None:
         """Count the messages of each connection that are not counted yet."""
@@ -102,6 +103,7 @@ class States:
 
     async def set_status(self, connections: Collection[str], status: str) -> None:
         """Store the new status of connections."""
+        self.status_changes += 1
         self.statuses.extend((connection, status) for connection in connections)
 
     async def load_states(self) -> Mapping[str, ConnectionState]:

@@ -253,6 +253,20 @@ async def test_a_connection_is_connected_at_its_first_events() -> None:
     assert environment.states.statuses == [("rig", "CONNECTED")]
 
 
+async def test_the_connections_of_a_batch_become_connected_together() -> None:
+    """The connections whose first events are in one batch become CONNECTED by one change, which is reported once."""
+    environment, reports = IngestEnvironment(), Counter[str]()
+    environment.ingestor = TelemetryIngestor(
+        build_catalog_getter(CATALOG),
+        environment.hub,
+        environment.states,
+        on_status=lambda: reports.update(["status"]),
+    )
+    await environment.ingest(build_event(b"{}", 1, device="rig-1"), build_event(b"{}", 2, device="epoch-1"))
+    assert environment.states.statuses == [("epoch", "CONNECTED"), ("rig", "CONNECTED")]
+    assert (environment.states.status_changes, reports.total()) == (1, 1)
+
+
 async def test_an_empty_batch_sends_nothing() -> None:
     """Ingesting an empty batch sends nothing to the hub."""
     environment = IngestEnvironment()

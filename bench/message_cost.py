@@ -25,7 +25,7 @@ from shared.runtime import SYSTEM_RUNTIME
 from shared.telemetry.acceptance import TelemetryService
 from shared.telemetry.ingest import TelemetryIngestor
 from shared.telemetry.models import HubMessage
-from shared.telemetry.ports import ConnectionState, ConnectionStateStore
+from shared.telemetry.ports import ConnectionStateStore
 from shared.text_formats.strict_json import parse_body
 
 EVENTS: Final = 20_000
@@ -53,7 +53,7 @@ class _Stores:
     async def set_status(self, connections: Collection[str], status: str) -> None:
         """Do nothing: this stub of the port ConnectionStateStore stores no status."""
 
-    async def load_states(self) -> Mapping[str, ConnectionState]:
+    async def load_statuses(self) -> Mapping[str, str]:
         return {}
 
     async def create(self, name: str, content: bytes) -> bool:

@@ -57,8 +57,8 @@ async def reset_connection_statuses(states: ConnectionStateStore, connections: C
     Their status is then CONNECTING until their next message. The stored status of a disabled or missing connection is
     not shown, so it may be reset even if the change is not stored later.
     """
-    stored = await states.load_states()
-    changed = [each for each in connections if each in stored and stored[each].status != CONNECTING]
+    stored = await states.load_statuses()
+    changed = [each for each in connections if stored.get(each, CONNECTING) != CONNECTING]
     if changed:
         await states.set_status(changed, CONNECTING)
 

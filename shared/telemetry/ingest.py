@@ -69,7 +69,7 @@ MAX_IMPULSE_BYTES = 1_000_000
 
 CONNECTED = "CONNECTED"
 CONNECTED_REPEAT_SECONDS = 30.0
-"""Seconds after which this process checks again whether a connection is marked as connected."""
+"""Seconds for which this process uses the stored statuses of connections that it has read."""
 
 _LOGGER = get_logger("telemetry.ingest")
 
@@ -116,7 +116,7 @@ class TelemetryIngestor:
         self._on_status = on_status
         self._router: ConnectionRouter | None = None
         self._router_lock = asyncio.Lock()
-        self._connected: dict[str, tuple[int, float]] = {}
+        self._connected: tuple[int, float, set[str]] = (-1, 0.0, set())
         self._runtime = runtime
 
     async def run(self, source: str, events: Sequence[HubEvent]) -> None:
@@ -154,24 +154,25 @@ class TelemetryIngestor:
             return self._router
 
     async def _mark_connections_connected(self, connections: set[str], router: ConnectionRouter) -> None:
-        monotonic_now = self._runtime.monotonic()
-        due = {
-            each
-            for each in connections
-            if router.is_enabled(each) and self._is_status_check_due(each, router.version, monotonic_now)
-        }
-        if not due:
+        enabled = {each for each in connections if router.is_enabled(each)}
+        if not enabled:
             return
-        states = await self._states.load_states()
-        changed = [each for each in sorted(due) if each not in states or states[each].status != CONNECTED]
-        if changed:
-            await self._states.set_status(changed, CONNECTED)
+        connected = await self._load_connected(router.version)
+        if new := enabled - connected:
+            await self._states.set_status(sorted(new), CONNECTED)
+            connected |= new
             self._on_status()
-        self._connected.update(dict.fromkeys(due, (router.version, monotonic_now + CONNECTED_REPEAT_SECONDS)))
 
-    def _is_status_check_due(self, connection: str, version: int, monotonic_now: float) -> bool:
-        known_version, until = self._connected.get(connection, (-1, 0.0))
-        return known_version != version or monotonic_now >= until
+    async def _load_connected(self, version: int) -> set[str]:
+        """Return the connections that are marked as connected; the caller adds those that it marks."""
+        known_version, until, connected = self._connected
+        monotonic_now = self._runtime.monotonic()
+        # Statuses are reset only before a change of the catalog, which then has a new version.
+        if known_version != version or monotonic_now >= until:
+            statuses = await self._states.load_statuses()
+            connected = {each for each, status in statuses.items() if status == CONNECTED}
+            self._connected = version, monotonic_now + CONNECTED_REPEAT_SECONDS, connected
+        return connected
 
 
 def _measure_event(event: HubEvent) -> int:

@@ -100,6 +100,13 @@ class ConnectionStateStore(Protocol):
         """Set the status of connections: CONNECTING, CONNECTED, DISCONNECTED or ERROR."""
         ...
 
+    async def load_statuses(self) -> Mapping[str, str]:
+        """Return the status of each connection, without reading the message counts, which are many times larger.
+
+        The keys of the mapping are lookups (ids in URLs). A connection that is missing has the status CONNECTING.
+        """
+        ...
+
     async def load_states(self) -> Mapping[str, ConnectionState]:
         """Return the state of every known connection; the keys of the mapping are lookups (ids in URLs)."""
         ...

@@ -134,6 +134,21 @@ async def test_connection_status_and_message_counts_are_independent(states: Conn
     }
 
 
+async def test_statuses_are_read_without_message_counts(states: ConnectionStateStore) -> None:
+    """Statuses can be read without message counts; a connection without a status is CONNECTING."""
+    assert await states.load_statuses() == {}
+    await states.count_arrived_messages([_build_arrivals(1)])
+    await states.set_status(["press", "oven"], "CONNECTED")
+    await states.set_status(["oven"], "CONNECTING")
+    found = await states.load_statuses()
+    assert [found.get(lookup, "CONNECTING") for lookup in ("rig", "press", "oven", "missing")] == [
+        "CONNECTING",
+        "CONNECTED",
+        "CONNECTING",
+        "CONNECTING",
+    ]
+
+
 async def test_a_message_counted_by_two_processes_counts_once(open_store: Opener) -> None:
     """If two processes count the same messages, each message counts once."""
     first, second = open_store(), open_store()

@@ -57,6 +57,11 @@ class CosmosConnectionStates:
 
         await self._items.change(_STATUSES, _STATUSES, change_statuses)
 
+    async def load_statuses(self) -> Mapping[str, str]:
+        item = await self._items.read(_STATUSES, _STATUSES)
+        statuses: dict[str, str] = item["statuses"] if item else {}
+        return statuses
+
     async def load_states(self) -> Mapping[str, ConnectionState]:
         statuses: dict[str, str] = {}
         counts: defaultdict[str, list[dict[str, Any]]] = defaultdict(list)

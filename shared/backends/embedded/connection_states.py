@@ -77,6 +77,12 @@ class SqliteConnectionStates:
                 )
             )
 
+    async def load_statuses(self) -> Mapping[str, str]:
+        with convert_sqlite_errors(*_NAMES):
+            return await self._database.read(
+                lambda database: dict(database.execute("SELECT connection, status FROM connection_states").fetchall())
+            )
+
     async def load_states(self) -> Mapping[str, ConnectionState]:
         with convert_sqlite_errors(*_NAMES):
             return await self._database.read(self._read_states)

@@ -88,7 +88,7 @@ class States:
         self.counts: dict[str, int] = {}
         self.mismatches: Counter[str] = Counter()
         self.statuses: list[tuple[str, str]] = []
-        self.status_changes = 0
+        self.status_reads = self.status_changes = 0
 
     async def count_arrived_messages(self, arrivals: Sequence[ArrivedMessages]) -> None:
         """Count the messages of each connection that are not counted yet."""
@@ -105,6 +105,11 @@ class States:
         """Store the new status of connections."""
         self.status_changes += 1
         self.statuses.extend((connection, status) for connection in connections)
+
+    async def load_statuses(self) -> Mapping[str, str]:
+        """Return the last status of each connection."""
+        self.status_reads += 1
+        return dict(self.statuses)
 
     async def load_states(self) -> Mapping[str, ConnectionState]:
         """Return the last status of each connection."""

@@ -4,6 +4,7 @@ import asyncio
 import base64
 import threading
 from collections import Counter
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -12,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from shared.catalog.snapshot import Catalog
 from shared.errors import WorkspaceError
 from shared.runtime import Runtime
 from shared.telemetry import ingest as module
@@ -34,6 +36,7 @@ from tests.unit.shared.telemetry.fakes import (
     build_event,
 )
 from tests.unit.shared.telemetry.json_values import JSON
+from tests.virtual_time import VirtualTime
 
 CATALOG = build_catalog(
     build_connection("rig", source={"devices": ["rig-*"], "timestampPointer": "/ts", "messageIdPointer": "/meta/id"}),
@@ -265,6 +268,26 @@ async def test_the_connections_of_a_batch_become_connected_together() -> None:
     await environment.ingest(build_event(b"{}", 1, device="rig-1"), build_event(b"{}", 2, device="epoch-1"))
     assert environment.states.statuses == [("epoch", "CONNECTED"), ("rig", "CONNECTED")]
     assert (environment.states.status_changes, reports.total()) == (1, 1)
+
+
+async def test_one_read_of_statuses_serves_all_batches_for_a_while() -> None:
+    """Stored statuses are read at most every 30 seconds, and after a change of the catalog, which can reset them."""
+    time, states, catalogs = VirtualTime(), States(), [CATALOG]
+
+    async def get_catalog() -> Catalog:
+        return catalogs[-1]
+
+    ingestor = TelemetryIngestor(get_catalog, Hub(), states, runtime=time.runtime)
+    for number, device in enumerate(["rig-1", "epoch-1", "rig-1"]):
+        await ingestor.run("telemetry", [build_event(b"{}", number, device=device)])
+    assert (states.status_reads, states.status_changes) == (1, 2)
+    time.advance(module.CONNECTED_REPEAT_SECONDS)
+    await ingestor.run("telemetry", [build_event(b"{}", 3, device="rig-1")])
+    assert (states.status_reads, states.status_changes) == (2, 2)
+    await states.set_status(["rig"], "CONNECTING")
+    catalogs.append(replace(CATALOG, version=2))
+    await ingestor.run("telemetry", [build_event(b"{}", 4, device="rig-1")])
+    assert (states.status_reads, states.statuses[-1]) == (3, ("rig", "CONNECTED"))
 
 
 async def test_an_empty_batch_sends_nothing() -> None:

@@ -7,7 +7,7 @@ A batch of messages therefore costs one write for any number of connections, and
 import asyncio
 import hashlib
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from shared.backends.azure.cosmos_account import CosmosAccount
@@ -29,6 +29,7 @@ class CosmosConnectionStates:
     """
 
     def __init__(self, account: CosmosAccount) -> None:
+        self._runtime = account.runtime
         name = "the store of connection states"
         self._items = CosmosItemStore(account, CONNECTIONS, "CONNECTION_STATES_UNAVAILABLE", name)
         self._waiting: dict[str, tuple[list[ArrivedMessages], asyncio.Task[None]]] = {}
@@ -63,16 +64,9 @@ class CosmosConnectionStates:
         return statuses
 
     async def load_states(self) -> Mapping[str, ConnectionState]:
-        statuses: dict[str, str] = {}
-        counts: defaultdict[str, list[dict[str, Any]]] = defaultdict(list)
-        for item in await self._items.query_items("SELECT * FROM c"):
-            statuses.update(item.get("statuses", {}))
-            for connection, count in item.get("counts", {}).items():
-                counts[connection].append(count)
-        return {
-            connection: _build_connection_state(statuses.get(connection, _DEFAULT_STATUS), counts[connection])
-            for connection in sorted(statuses.keys() | counts.keys())
-        }
+        items = await self._items.query_items("SELECT * FROM c")
+        # Building the states of thousands of connections would block the event loop.
+        return await self._runtime.run_in_thread(_build_connection_states, items)
 
     async def close(self) -> None:
         """Wait until the running writes of connection states have ended."""
@@ -117,6 +111,19 @@ def _add_new_messages_to_counts(counts: dict[str, dict[str, Any]], arrivals: Arr
         count["mismatches"] = mismatches
     counts[arrivals.connection] = count
     return count != before
+
+
+def _build_connection_states(items: Iterable[Item]) -> Mapping[str, ConnectionState]:
+    statuses: dict[str, str] = {}
+    counts: defaultdict[str, list[dict[str, Any]]] = defaultdict(list)
+    for item in items:
+        statuses.update(item.get("statuses", {}))
+        for connection, count in item.get("counts", {}).items():
+            counts[connection].append(count)
+    return {
+        connection: _build_connection_state(statuses.get(connection, _DEFAULT_STATUS), counts[connection])
+        for connection in sorted(statuses.keys() | counts.keys())
+    }
 
 
 def _build_connection_state(status: str, counts: Sequence[Mapping[str, Any]]) -> ConnectionState:

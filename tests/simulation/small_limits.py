@@ -12,7 +12,7 @@ import shared.runtime
 from functions import query_reply
 from shared.alerts import scheduler
 from shared.audit_bundles import chain_section
-from shared.backends.azure import cosmos_alerts, cosmos_catalog, cosmos_webhooks
+from shared.backends.azure import cosmos_alerts, cosmos_catalog, cosmos_connection_states, cosmos_webhooks
 from shared.catalog import document_service, service
 from shared.cold_data import archive, inventory, reading
 from shared.downloads import work
@@ -52,6 +52,8 @@ LIMITS: Final[tuple[tuple[ModuleType, dict[str, Any]], ...]] = (
     (work, {"CONCURRENT_PLANS": 1}),
     (publishing, {"CONCURRENT_CONNECTIONS": 1}),
     (replay, {"CONCURRENT_REPLAYS": 1}),
+    # Each connection has items of its own.
+    (cosmos_connection_states, {"MAX_CONNECTIONS": 1}),
 )
 
 

@@ -1,13 +1,15 @@
 """Status and message counts of the workspace's data connections in Cosmos DB.
 
 One item contains the message counts of one event hub partition, because only one instance reads a partition at a time.
-A batch of messages therefore costs one write for any number of connections, and instances do not write the same item.
+A batch of messages therefore costs one write for many connections, and instances do not write the same item. If an item
+is full, further connections are in another item.
 """
 
 import asyncio
 import hashlib
+import itertools
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from shared.backends.azure.cosmos_account import CosmosAccount
@@ -16,6 +18,11 @@ from shared.backends.azure.cosmos_item_store import CosmosItemStore, Item
 from shared.telemetry.ports import ArrivedMessages, ConnectionState
 from shared.timestamps import format_rfc3339, parse_rfc3339
 
+MAX_CONNECTIONS: Final = 5_000
+"""Maximum number of connections in an item: about 1 MB of the 2 MB that Cosmos DB allows.
+
+Removed connections count, too. A later version must not increase this number, because a full item stays full.
+"""
 _STATUSES: Final = "statuses"
 _DEFAULT_STATUS: Final = "CONNECTING"
 """Status of a connection that has message counts, but no stored status."""
@@ -51,16 +58,20 @@ class CosmosConnectionStates:
         )
 
     async def set_status(self, connections: Collection[str], status: str) -> None:
-        def change_statuses(before: Item | None) -> Item | None:
-            statuses: dict[str, str] = before["statuses"] if before else {}
-            changed = statuses | dict.fromkeys(connections, status)
-            return None if changed == statuses else {"id": _STATUSES, "statuses": changed}
-
-        await self._items.change(_STATUSES, _STATUSES, change_statuses)
+        remaining = connections
+        for item_id in _iterate_item_ids(_STATUSES):
+            remaining = await self._set_status_in_item(item_id, remaining, status)
+            if not remaining:
+                return
 
     async def load_statuses(self) -> Mapping[str, str]:
-        item = await self._items.read(_STATUSES, _STATUSES)
-        statuses: dict[str, str] = item["statuses"] if item else {}
+        statuses: dict[str, str] = {}
+        for item_id in _iterate_item_ids(_STATUSES):
+            item = await self._items.read(item_id, item_id)
+            found: dict[str, str] = item["statuses"] if item else {}
+            statuses |= found
+            if len(found) < MAX_CONNECTIONS:
+                break
         return statuses
 
     async def load_states(self) -> Mapping[str, ConnectionState]:
@@ -71,6 +82,20 @@ class CosmosConnectionStates:
     async def close(self) -> None:
         """Wait until the running writes of connection states have ended."""
         await asyncio.gather(*self._writes, return_exceptions=True)
+
+    async def _set_status_in_item(self, item_id: str, connections: Collection[str], status: str) -> Collection[str]:
+        """Set the status of the connections that belong to an item; return the other connections."""
+        others: set[str] = set()
+
+        def change_statuses(before: Item | None) -> Item | None:
+            nonlocal others
+            statuses: dict[str, str] = before["statuses"] if before else {}
+            others = _find_connections_of_later_items(statuses, connections)
+            changed = statuses | dict.fromkeys((each for each in connections if each not in others), status)
+            return None if changed == statuses else {"id": item_id, "statuses": changed}
+
+        await self._items.change(item_id, item_id, change_statuses)
+        return [each for each in connections if each in others]
 
     async def _count_messages_in_next_write(self, source: str, arrivals: Sequence[ArrivedMessages]) -> None:
         if source not in self._waiting:
@@ -85,18 +110,51 @@ class CosmosConnectionStates:
         await asyncio.shield(written)
 
     async def _write_message_counts(self, source: str, arrivals: Sequence[ArrivedMessages]) -> None:
-        place = hashlib.sha256(source.encode()).hexdigest()[:40]
-
-        def add_counts(before: Item | None) -> Item | None:
-            counts: dict[str, dict[str, Any]] = dict(before["counts"]) if before else {}
-            changes = [_add_new_messages_to_counts(counts, each) for each in arrivals]
-            return {"id": place, "source": source, "counts": counts} if any(changes) else None
-
+        name = hashlib.sha256(source.encode()).hexdigest()[:40]
         async with self._locks[source]:
             del self._waiting[source]
-            item = await self._items.change(place, place, add_counts, known_item=self._known.pop(source, None))
-            if item is not None:
-                self._known[source] = item
+            for item_id in _iterate_item_ids(name):
+                arrivals = await self._add_counts_to_item(item_id, source, arrivals)
+                if not arrivals:
+                    return
+
+    async def _add_counts_to_item(
+        self, item_id: str, source: str, arrivals: Sequence[ArrivedMessages]
+    ) -> Sequence[ArrivedMessages]:
+        """Count the messages of the connections that belong to an item; return the messages of the others."""
+        others: set[str] = set()
+
+        def add_counts(before: Item | None) -> Item | None:
+            nonlocal others
+            counts: dict[str, dict[str, Any]] = dict(before["counts"]) if before else {}
+            others = _find_connections_of_later_items(counts, [each.connection for each in arrivals])
+            changes = [_add_new_messages_to_counts(counts, each) for each in arrivals if each.connection not in others]
+            return {"id": item_id, "source": source, "counts": counts} if any(changes) else None
+
+        item = await self._items.change(item_id, item_id, add_counts, known_item=self._known.pop(item_id, None))
+        if item is not None:
+            self._known[item_id] = item
+        return [each for each in arrivals if each.connection in others]
+
+
+def _iterate_item_ids(name: str) -> Iterator[str]:
+    """Yield the ids of the items that contain the connections: the name, and the name with 1, 2 and so on."""
+    yield name
+    for number in itertools.count(1):
+        yield f"{name}-{number}"
+
+
+def _find_connections_of_later_items(stored: Mapping[str, object], connections: Iterable[str]) -> set[str]:
+    """Return the connections that an item neither contains nor has space for.
+
+    A full item gets no more connections, and no connection is ever removed. So each connection stays in one item.
+
+    Args:
+        stored: values of the item by connection.
+        connections: connections whose values change.
+    """
+    new = [each for each in dict.fromkeys(connections) if each not in stored]
+    return set(new[max(0, MAX_CONNECTIONS - len(stored)) :])
 
 
 def _add_new_messages_to_counts(counts: dict[str, dict[str, Any]], arrivals: ArrivedMessages) -> bool:

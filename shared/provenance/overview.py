@@ -10,7 +10,13 @@ from shared.observability.logs import fields, get_logger
 from shared.provenance.checkpoints import Checkpoints
 from shared.provenance.decisions import look_up_indexed_decisions
 from shared.provenance.hash_rule import format_record_id, is_record_time
-from shared.provenance.overview_ports import ChainOverview, ChainSummary, PendingEntry, PendingPlace
+from shared.provenance.overview_ports import (
+    ChainOverview,
+    ChainSummary,
+    PendingEntry,
+    PendingPlace,
+    is_pending_amendment,
+)
 from shared.provenance.ports import ChainKey, ChainStore, Target
 from shared.provenance.queries import MAX_BODY_BYTES, AuditQueryResult, build_query_result
 from shared.runtime import SYSTEM_RUNTIME, Runtime
@@ -165,7 +171,10 @@ class AuditOverview:
             self._checked_at = self._runtime.monotonic()
 
     async def _drop_decided_entries(self, entries: Sequence[PendingEntry]) -> list[PendingEntry]:
-        """Return the entries of stored amendments without a decision; remove those of decided ones from the index."""
+        """Return the entries of stored amendments without a decision; remove those of decided ones from the index.
+
+        After the removal of records from the end of a chain, an entry can name a later record that is no amendment.
+        """
         by_chain: dict[ChainKey, list[str]] = {}
         for entry in entries:
             by_chain.setdefault(entry.place.chain, []).append(format_record_id(entry.place.sequence))
@@ -182,7 +191,11 @@ class AuditOverview:
         if stale:
             await self._remove_entries(stale)
         removed = {one.place for one in stale}
-        return [one for one in entries if one.record is not None and one.place not in removed]
+        return [
+            one
+            for one in entries
+            if one.record is not None and is_pending_amendment(one.record) and one.place not in removed
+        ]
 
     async def _save_checkpoint_sizes(self, stored: Sequence[ChainSummary], complete: Sequence[ChainSummary]) -> None:
         """Store the checkpoint sizes that were missing in the summaries, so that they are not searched again."""

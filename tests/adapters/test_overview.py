@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, closing
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import cast
 
 import pytest
 from azure.cosmos.aio import CosmosClient
@@ -14,12 +15,14 @@ from azure.cosmos.aio import CosmosClient
 from emulators.cosmos import CosmosServer
 from shared.backends.azure.cosmos_account import CosmosAccount
 from shared.backends.azure.cosmos_chain import SEGMENT_BYTES, CosmosChainStore
-from shared.backends.azure.cosmos_chain_items import STATUS_ID, compute_partition_key
+from shared.backends.azure.cosmos_chain_items import STATUS_ID, build_pending_amendments_item, compute_partition_key
 from shared.backends.azure.cosmos_overview import CosmosChainOverview
 from shared.backends.embedded import provenance_overview
 from shared.backends.embedded.provenance import SqliteChainStore
 from shared.backends.embedded.provenance_overview import SqliteChainOverview
+from shared.provenance.checkpoints import Checkpoints
 from shared.provenance.hash_rule import compute_genesis_hash
+from shared.provenance.overview import AuditOverview
 from shared.provenance.overview_ports import ChainOverview, ChainSummary, PendingPlace, StoredVerdict
 from shared.provenance.ports import ChainKey, ChainRecord, ChainStore, Target, Tip, TipMovedError
 from shared.provenance.records import build_event_draft, build_record_draft, seal_record
@@ -42,6 +45,7 @@ class OpenedOverview:
         forget_counts: makes a chain look as if an earlier version wrote it.
         damage_summary: damages the stored verdict and checkpoint size of a chain, in one of four ways (0 to 3).
         damage_counts: stores invalid counts of a chain of amendments, and invalid entries in the index of pending ones.
+        add_entry: adds an entry with this sequence number and time to the index of pending amendments.
     """
 
     overview: ChainOverview
@@ -49,6 +53,7 @@ class OpenedOverview:
     forget_counts: Callable[[ChainKey], Awaitable[None]]
     damage_summary: Callable[[ChainKey, int], Awaitable[None]]
     damage_counts: Callable[[ChainKey], Awaitable[None]]
+    add_entry: Callable[[ChainKey, int, str], Awaitable[None]]
 
 
 @asynccontextmanager
@@ -76,7 +81,12 @@ async def open_sqlite(folder: Path) -> AsyncIterator[OpenedOverview]:
             sql = "INSERT INTO pending_amendments (timestamp, chain, sequence) SELECT ?, chain, ? FROM chains"
             connection.executemany(sql, entries)
 
-    yield OpenedOverview(overview, store, keep_summary, damage_summary, damage_counts)
+    async def add_entry(_: ChainKey, sequence: int, timestamp: str) -> None:
+        with closing(sqlite3.connect(path, autocommit=True)) as connection:
+            sql = "INSERT INTO pending_amendments (timestamp, chain, sequence) SELECT ?, chain, ? FROM chains"
+            connection.execute(sql, (timestamp, sequence))
+
+    yield OpenedOverview(overview, store, keep_summary, damage_summary, damage_counts, add_entry)
     await overview.close()
     await store.close()
 
@@ -120,7 +130,13 @@ async def open_cosmos(_folder: Path, segment_bytes: int = SEGMENT_BYTES) -> Asyn
                     members = {"scopeKey": chain.scope_key, "pendingAt": "2026-01-05T08:00:00.000000Z"}
                     await container.create_item({**place, **members, "sequences": sequences})
 
-        yield OpenedOverview(CosmosChainOverview(account, store), store, forget_chain, damage_summary, damage_counts)
+        async def add_entry(chain: ChainKey, sequence: int, timestamp: str) -> None:
+            async with CosmosClient(server.endpoint, server.key) as client:
+                container = client.get_database_client(DATABASE).get_container_client(chain.target)
+                await container.create_item(build_pending_amendments_item(chain, 1, timestamp, [sequence]))
+
+        overview = CosmosChainOverview(account, store)
+        yield OpenedOverview(overview, store, forget_chain, damage_summary, damage_counts, add_entry)
         await store.close()
 
 
@@ -247,6 +263,24 @@ async def test_pending_amendments_are_listed_oldest_first(adapter: OpenedOvervie
     assert await list_pending_entries(adapter) == [("line 1/ü", 1), ("line 1/ü", 2), ("line 1/ü", 4)]
     assert (await summarize_chain(adapter, OTHER)).pending == 0
     assert (await summarize_chain(adapter, AMENDMENTS)).pending == 3
+
+
+async def test_a_new_amendment_replaces_the_entry_of_a_removed_one(adapter: OpenedOverview) -> None:
+    """An entry of an amendment that was removed from the end of the chain does not prevent the next amendment."""
+    await append_records(adapter.store, AMENDMENTS, build_amendment("approved"), second=1)
+    await adapter.add_entry(AMENDMENTS, 2, "2026-01-05T08:00:02.000000Z")
+    await append_records(adapter.store, AMENDMENTS, build_amendment(), second=2)
+    assert await list_pending_entries(adapter) == [("line 1/ü", 2)]
+
+
+async def test_a_record_that_is_no_pending_amendment_is_not_listed(adapter: OpenedOverview) -> None:
+    """An entry of a removed amendment does not list the record that has the same sequence number now."""
+    await append_records(adapter.store, AMENDMENTS, build_amendment(), second=1)
+    await adapter.add_entry(AMENDMENTS, 2, "2026-01-05T08:00:03.000000Z")
+    await append_records(adapter.store, AMENDMENTS, build_amendment("approved"), second=2)
+    checkpoints = cast("Checkpoints", None)
+    page = await AuditOverview(adapter.overview, adapter.store, checkpoints).list_pending_amendments(None, 10)
+    assert [place.sequence for place in page.places] == [1]
 
 
 async def test_a_page_of_pending_amendments_has_a_maximum_size(adapter: OpenedOverview) -> None:

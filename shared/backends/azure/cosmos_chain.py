@@ -268,12 +268,13 @@ def _build_pending_amendments_operations(
     """Return a list with the operation that adds the pending amendments among the records to the index.
 
     One operation is enough: the index has one item for all amendments of one time, and all records of a batch have the
-    same time. Without pending amendments, the list is empty.
+    same time. The operation replaces the item of a record that an operator has removed from the end of the chain.
+    Without pending amendments, the list is empty.
     """
     sequences = [record.sequence for record in records if is_pending_amendment(record)]
     if chain.target is not Target.DOMAIN_AMENDMENTS or not sequences:
         return []
-    return [("create", (items.build_pending_amendments_item(chain, head.segment, head.tip.timestamp, sequences),), {})]
+    return [("upsert", (items.build_pending_amendments_item(chain, head.segment, head.tip.timestamp, sequences),), {})]
 
 
 def _compute_counts_after_append(before: SegmentHead | None, records: Sequence[ChainRecord]) -> HeadCounts:

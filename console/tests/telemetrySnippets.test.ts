@@ -45,6 +45,14 @@ test("Telegraf signs in with the key's id and secret", () => {
   expect(buildTelegraf({ ...SENDER, device: "it's" })).toMatch(/json_transformation = "\[metrics.*\\"it's\\".*\]"\n/);
 });
 
+test("Telegraf sends each metric with a message id, uncompressed, and repeats no rejected batch", () => {
+  const text = buildTelegraf(SENDER);
+  expect(text).toContain('"messageId": tags.message_id');
+  expect(text).toContain('metric.tags["message_id"] = "%x" % digest');
+  expect(text).toContain("non_retryable_statuscodes = [400, 413]");
+  expect(text).not.toContain("content_encoding");
+});
+
 test("Node-RED imports the flow, whose functions parse and whose wires lead to nodes", () => {
   const nodes = JSON.parse(buildNodeRed(SENDER)) as {
     id: string;

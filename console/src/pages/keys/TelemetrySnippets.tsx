@@ -51,6 +51,10 @@ export function TelemetrySnippets({ keyId, connections, devices }: Props) {
         <div class={css.list}>
           <CodeBlock code={code} label={`Telemetry with ${form}`} />
           <p class={css.soft}>{NOTES[form]} It reads the API key from the environment variable OI_KEY.</p>
+          <p class={css.soft}>
+            If the connection reads the device ID, the time or the message ID from other properties of a message, change
+            the names deviceId, timestamp and messageId to those. The page of the connection shows the properties.
+          </p>
         </div>
       </Tabs>
     </div>

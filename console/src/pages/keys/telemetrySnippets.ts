@@ -29,19 +29,39 @@ curl --fail-with-body -sS ${quoteForShell(`${origin}/oi-api/telemetry/${connecti
 `;
 }
 
-/** Returns an output of Telegraf, which signs in by OAuth client credentials. */
+/** Processor of Telegraf that computes message ids (docs/how-to/connect/telegraf.md explains it). */
+const MESSAGE_IDS = `[[processors.starlark]]
+  source = '''
+load("json.star", "json")
+
+def apply(metric):
+    identity = json.encode([metric.time, metric.name, sorted(metric.tags.items()), sorted(metric.fields.keys())])
+    digest = 0x6c62272e07bb014262b821756295c58d
+    for byte in identity.elem_ords():
+        digest = ((digest ^ byte) * 0x1000000000000000000013b) % (1 << 128)
+    metric.tags["message_id"] = "%x" % digest
+    return metric
+'''
+`;
+
+/**
+ * Returns a processor and an output of Telegraf, which signs in by OAuth client credentials. Each metric has a message
+ * id, so that the service stores a metric once that Telegraf sends again. Telegraf repeats no batch that is rejected
+ * as invalid. The body is not compressed, because Telegraf would send it in chunks, which Azure does not accept.
+ */
 export function buildTelegraf({ origin, keyId, connection, device }: Sender): string {
-  const members = `{"timestamp": timestamp, "deviceId": ${toLiteral(device)}}`;
+  const members = `{"timestamp": timestamp, "deviceId": ${toLiteral(device)}, "messageId": tags.message_id}`;
   return `[agent]
   metric_batch_size = 500
 
+${MESSAGE_IDS}
 [[outputs.http]]
   url = ${toLiteral(`${origin}/oi-api/telemetry/${connection}`)}
   method = "POST"
   token_url = ${toLiteral(`${origin}/oauth2/token`)}
   client_id = ${toLiteral(keyId)}
   client_secret = "\${OI_KEY}"
-  content_encoding = "gzip"
+  non_retryable_statuscodes = [400, 413]
   data_format = "json"
   json_timestamp_format = "2006-01-02T15:04:05.999999Z07:00"
   json_transformation = ${quoteForToml(`[metrics.$merge([fields, ${members}])]`)}

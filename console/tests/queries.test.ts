@@ -178,6 +178,26 @@ test("a dozen lines at most are drawn, and ids of single rows tell none apart", 
   expect(buildLines(answer(TIMED, rows(200)), roles, ["value"]).series.map((line) => line.label)).toEqual(["value"]);
 });
 
+test("devices with two rows each are lines of their own", () => {
+  const roles = assignRoles(TIMED) as NonNullable<ReturnType<typeof assignRoles>>;
+  const rows = Array.from({ length: 40 }, (_, index) => ({
+    at: new Date(Math.floor(index / 20) * 1000).toISOString(),
+    device: `d${index % 20}`,
+    value: index,
+    n: 1,
+  }));
+  expect(buildLines(answer(TIMED, rows), roles, ["value"]).found).toBe(20);
+});
+
+test("values of one millisecond are points of their own", () => {
+  const roles = assignRoles(TIMED) as NonNullable<ReturnType<typeof assignRoles>>;
+  const times = ["00.001000Z", "00.0012Z", "00.001201Z", "00.001Z"].map((end) => `2026-01-01T00:00:${end}`);
+  const rows = times.map((at, index) => ({ at, device: "a", value: index, n: 1 }));
+  const { times: drawn, series } = buildLines(answer(TIMED, rows), roles, ["value"]);
+  expect(drawn.map((time) => Math.round((time - 1767225600) * 1e6))).toEqual([1000, 1200, 1201]);
+  expect(series).toEqual([{ label: "a", values: [3, 1, 2] }]);
+});
+
 test("series of a rendered query are expanded, and anomalies are marks of their line", () => {
   const rendered = { visualization: "anomalychart", xColumn: null, yColumns: null, anomalyColumns: ["flag"] };
   const times = ["2026-01-01T00:00:00Z", "2026-01-01T01:00:00Z", "2026-01-01T02:00:00Z"];

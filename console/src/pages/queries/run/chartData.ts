@@ -53,7 +53,7 @@ export function buildLines(answer: QueryResult, roles: Roles, chosen: readonly s
   const names = roles.names.filter((column) => isLineName(answer.results, column));
   const points = new Map<string, Map<number, number>>();
   for (const row of answer.results) {
-    const at = new Date(String(row[roles.time])).getTime() / 1000;
+    const at = toSeconds(String(row[roles.time]));
     const name = nameLine(row, names);
     for (const column of chosen) {
       const value = toNumber(row[column]);
@@ -89,7 +89,7 @@ function buildMarks(
   const found = new Map<string, Set<number>>();
   const [column] = chosen;
   for (const row of column === undefined || roles.anomalies.length === 0 ? [] : answer.results) {
-    const at = new Date(String(row[roles.time])).getTime() / 1000;
+    const at = toSeconds(String(row[roles.time]));
     const label = buildLabel(nameLine(row, names), column ?? "", chosen);
     for (const anomaly of roles.anomalies) {
       if (toNumber(row[anomaly])) {
@@ -105,10 +105,10 @@ function nameLine(row: QueryResult["results"][number], names: readonly string[])
   return names.map((column) => String(row[column] ?? "–")).join(" · ");
 }
 
-/** Tells whether a column identifies lines; ids that differ in nearly every row do not. */
+/** Tells whether a column identifies lines: not if its values differ in most rows, as ids of single rows do. */
 function isLineName(rows: QueryResult["results"], column: string): boolean {
   const different = new Set(rows.map((row) => row[column])).size;
-  return different <= Math.max(MAX_SERIES, rows.length / 4);
+  return different <= Math.max(MAX_SERIES, rows.length / 2);
 }
 
 const ORDER = new Intl.Collator("en", { numeric: true });
@@ -120,6 +120,12 @@ function buildLabel(name: string, column: string, chosen: readonly string[]): st
 function addPoint(points: Map<string, Map<number, number>>, name: string, at: number, value: number): void {
   const line = points.get(name) ?? new Map<number, number>();
   points.set(name, line.set(at, value));
+}
+
+/** Converts an RFC 3339 time to seconds since 1970, with its microseconds, which `Date` drops. */
+function toSeconds(text: string): number {
+  const micros = /\.\d{3}(\d{1,3})/.exec(text)?.[1] ?? "";
+  return new Date(text).getTime() / 1000 + Number(micros.padEnd(3, "0")) / 1_000_000;
 }
 
 function toNumber(value: unknown): number | undefined {

@@ -47,9 +47,10 @@ export function formatReading(value: number): string {
   if (Number.isInteger(value) && size < LARGE) {
     return formatCount(value);
   }
-  return size >= 1e9 || size < 1e-3
-    ? formatExponent(value, 3)
-    : value.toLocaleString("en", { maximumFractionDigits: 3 });
+  if (size >= 1e9 || size < 1e-3) {
+    return formatExponent(value, 3);
+  }
+  return value.toLocaleString("en", size < 1 ? { maximumSignificantDigits: 4 } : { maximumFractionDigits: 3 });
 }
 
 /** 1.25e+300 */

@@ -48,6 +48,7 @@ function placeBoxes(isIntersecting: boolean): Element[] {
 test("figures of any size are short, and nothing is minus nothing", () => {
   expect([1e300, -1e300, 1.25e15, 999_999].map(formatReading)).toEqual(["1e+300", "-1e+300", "1.25e+15", "999,999"]);
   expect([0, -0, 0.5, 1e-9].map(formatReading)).toEqual(["0", "0", "0.5", "1e-9"]);
+  expect([0.0014, 0.123456, 8.123456].map(formatReading)).toEqual(["0.0014", "0.1235", "8.123"]);
   expect(formatCount(-0)).toBe("0");
 });
 
@@ -102,8 +103,18 @@ test("an axis has marks for values of any size, with room for them", () => {
   expect(few(-1e300, 1e300).length).toBeGreaterThan(0);
   expect(few(0, 100)).toContain(20);
   expect(listSteps(1e300, 1e300, 240, 50)).toEqual([]);
-  expect(formatMark(-1e300)).toBe("-1e+300");
+  expect(formatMark(-1e300, 1e299)).toBe("-1e+300");
   expect(measureWidth(["1,234,567,890 mbar"], 64)).toBeGreaterThan(100);
+});
+
+test.each([
+  [0.0002, [5.0002, 5.0004], ["5.0002", "5.0004"]],
+  [0.0005, [-0.0005, 1e-19, 0.001, 0.0015], ["-5e-4", "0", "0.001", "0.0015"]],
+  [0.1, [0.1, 0.1 + 0.2], ["0.1", "0.3"]],
+  [20, [1_767_600_000, 1_767_600_020], ["1.7676e+9", "1.76760002e+9"]],
+  [1000, [0, 12_000], ["0", "12,000"]],
+])("marks with a distance of %d are distinguishable", (step, values, expected) => {
+  expect(values.map((value) => formatMark(value, step))).toEqual(expected);
 });
 
 test("a value that no line leads to is drawn as a point", () => {

@@ -102,6 +102,7 @@ test("the band of the limits stays within the plot", () => {
 test("limits are described with their unit", () => {
   expect(describeLimits({ min: 4.2, max: 8.8 }, "°C")).toBe("4.2 to 8.8 °C");
   expect(describeLimits({ min: 1, max: null }, "")).toBe("at least 1");
+  expect(describeLimits({ min: null, max: 0.00145 }, "")).toBe("at most 0.00145");
   expect(describeLimits({ min: null, max: 2 }, "bar")).toBe("at most 2 bar");
   expect(describeLimits({ min: null, max: null }, "bar")).toBe("");
 });

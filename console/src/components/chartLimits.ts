@@ -1,6 +1,6 @@
 // The expected range of a signal as a band behind the lines of a chart.
 import type uPlot from "uplot";
-import { formatReading } from "@/format.ts";
+import { formatNumber } from "@/format.ts";
 
 /** The expected range of values; null where it is open. */
 export interface Limits {
@@ -15,12 +15,12 @@ export const NO_LIMITS: Limits = { min: null, max: null };
 export function describeLimits({ min, max }: Limits, unit: string): string {
   const end = unit === "" ? "" : ` ${unit}`;
   if (min !== null && max !== null) {
-    return `${formatReading(min)} to ${formatReading(max)}${end}`;
+    return `${formatNumber(min)} to ${formatNumber(max)}${end}`;
   }
   if (min !== null) {
-    return `at least ${formatReading(min)}${end}`;
+    return `at least ${formatNumber(min)}${end}`;
   }
-  return max === null ? "" : `at most ${formatReading(max)}${end}`;
+  return max === null ? "" : `at most ${formatNumber(max)}${end}`;
 }
 
 /**

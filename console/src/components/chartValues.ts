@@ -1,15 +1,35 @@
 // Marks of an axis of values, whatever their size.
-import { formatExponent, formatReading } from "@/format.ts";
+import { formatExponent } from "@/format.ts";
 
 const LONG = 1e9;
+const SHORT = 1e-3;
+const MOST_DIGITS = 15;
+/** The logarithm of a power of ten can be slightly less than a whole number. */
+const ROUNDING = 1e-9;
 const DIGITS = 7;
 const PADDING = 20;
 /** Smaller steps, relative to the values, exceed a number's precision. */
 const FINEST = 1e-12;
 
-/** Formats an axis mark in as few characters as are unique. */
-export function formatMark(value: number): string {
-  return Math.abs(value) >= LONG ? formatExponent(value, 5) : formatReading(value);
+/**
+ * Formats an axis mark with as many digits as distinguish it from its neighbours.
+ * @param step distance between the marks
+ */
+export function formatMark(value: number, step: number): string {
+  const size = Math.abs(value);
+  // The sum of rounded steps is not exactly 0.
+  if (size < step / 2) {
+    return "0";
+  }
+  const power = Math.floor(Math.log10(step) + ROUNDING);
+  if (size >= LONG || size < SHORT) {
+    return formatExponent(value, toDigits(Math.floor(Math.log10(size) + ROUNDING) - power));
+  }
+  return value.toLocaleString("en", { maximumFractionDigits: toDigits(-power) });
+}
+
+function toDigits(count: number): number {
+  return Math.min(Math.max(count, 0), MOST_DIGITS);
 }
 
 /** Returns the width of axis marks in pixels. */

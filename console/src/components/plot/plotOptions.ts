@@ -117,7 +117,7 @@ function buildAxes(color: (name: string) => string, unit: string): uPlot.Axis[] 
       ...axis,
       size: (_, marks) => measureWidth(marks, LEAST_AXIS),
       incrs: (_, __, lowest, highest, pixels, space) => listSteps(lowest, highest, pixels, space),
-      values: (_, ticks) => ticks.map((tick) => `${formatMark(tick)}${unit && ` ${unit}`}`),
+      values: (_, ticks, __, ___, step) => ticks.map((tick) => `${formatMark(tick, step)}${unit && ` ${unit}`}`),
     },
   ];
 }

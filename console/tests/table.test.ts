@@ -92,6 +92,18 @@ test.each([
   expect(found.map((row) => VALUES.indexOf(row as (typeof VALUES)[number]))).toEqual(places);
 });
 
+test.each([
+  ["> 2026-01-05 08:00:00.5", [".900001Z"]],
+  ["= 2026-01-05 08:00:00.900001", [".900001Z"]],
+  ["<= 2026-01-05 08:00:00.000", ["Z"]],
+  ["= 2026-01-05 08:00:00", ["Z", ".100Z", ".900001Z"]],
+])("the filter %s compares fractions of a second", (filter, ends) => {
+  const second = new Date(2026, 0, 5, 8).toISOString().slice(0, 19);
+  const rows = ["Z", ".100Z", ".900001Z"].map((end) => ({ at: second + end }));
+  const found = filterRows(rows, MIXED, new Map([["at", filter]]));
+  expect(found.map((row) => String(row.at).slice(19))).toEqual(ends);
+});
+
 test("a column changes its width, the others keep theirs, and none disappears", () => {
   const widths = new Map([
     ["a", 100],

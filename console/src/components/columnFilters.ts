@@ -2,6 +2,8 @@
 import { formatPlain, formatTime } from "@/format.ts";
 import type { Column, ColumnType } from "./columns.ts";
 
+/** Length of a point and more digits than a time has. */
+const DIGITS = 10;
 const COMPARISON = /^(>=|<=|!=|>|<|=)\s*(.+)$/;
 
 /**
@@ -70,7 +72,13 @@ function toComparable(value: unknown, length: number, type: ColumnType | undefin
     return Number(value);
   }
   const shown = formatShown(value, type);
-  return type === "time" ? shown.slice(0, length) : shown;
+  return type === "time" && typeof value === "string" ? addFraction(shown, value).slice(0, length) : shown;
+}
+
+/** Appends the fraction of a second of an RFC 3339 time, which the table does not show. */
+function addFraction(shown: string, value: string): string {
+  const fraction = /\.\d+/.exec(value)?.[0] ?? ".";
+  return shown + fraction.padEnd(DIGITS, "0");
 }
 
 /** Formats a value as the table shows it: times in the zone of the page. */

@@ -3,7 +3,7 @@ import type { Signal } from "@/api/connections.ts";
 import { combineSignals } from "@/components/signals.ts";
 
 /** Aggregations whose results have the unit and the range of their values. */
-const AGGREGATION = /^(?:average|avg|mean|median|min|minimum|max|maximum|lowest|highest|first|last|any|p\d{1,2})_?/i;
+const AGGREGATION = /^(?:average|avg|mean|median|minimum|min|maximum|max|lowest|highest|first|last|any|p\d{1,2})_?/i;
 
 /**
  * Finds the signal of a column: `temperature`, `avgTemperature` and `max_temperature` contain `temperature`.

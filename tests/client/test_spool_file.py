@@ -129,6 +129,19 @@ def test_a_rejected_connection_delays_no_other_connection(tmp_path: Path) -> Non
         assert (spool.flush(), len(spool)) == (1, 0)
 
 
+def test_a_batch_reads_no_messages_of_other_connections(tmp_path: Path) -> None:
+    """The oldest batch of the other connections is found without reading each message of a rejected connection."""
+    spool = SpoolFile(tmp_path / "spool")
+    spool.add("rejected", [b"{}\n"] * 10_000)
+    for lookup in ("press", "rig", "press"):
+        spool.add(lookup, [b"{}\n"])
+    steps: list[int] = []
+    spool._database.set_progress_handler(lambda: steps.append(1), 100)
+    assert spool.read_batch({"rejected"}) == ("press", [(10_001, b"{}\n"), (10_003, b"{}\n")])
+    assert len(steps) < 10
+    spool.close()
+
+
 def test_a_batch_of_large_messages_needs_little_memory(tmp_path: Path) -> None:
     """A batch is read without the messages after it: the memory for large messages is that of two batches at most."""
     with open_spool(tmp_path / "spool", FakeService()) as spool:

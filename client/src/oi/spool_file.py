@@ -15,9 +15,20 @@ _SCHEMA = """
 CREATE TABLE IF NOT EXISTS message (
     id INTEGER PRIMARY KEY AUTOINCREMENT, lookup TEXT NOT NULL, line BLOB NOT NULL
 ) STRICT;
+CREATE INDEX IF NOT EXISTS message_by_lookup ON message (lookup, id);
 CREATE TABLE IF NOT EXISTS refused (
     id INTEGER PRIMARY KEY AUTOINCREMENT, lookup TEXT NOT NULL, line BLOB NOT NULL, reason TEXT NOT NULL
 ) STRICT;
+"""
+
+# Each lookup is one search of the index, so that many messages of excluded lookups are not read.
+_OLDEST_LOOKUP = """
+WITH RECURSIVE stored (lookup) AS (
+  SELECT min(lookup) FROM message
+  UNION ALL SELECT (SELECT min(lookup) FROM message WHERE lookup > stored.lookup) FROM stored WHERE lookup IS NOT NULL
+)
+SELECT lookup FROM stored WHERE lookup IS NOT NULL AND lookup NOT IN ({marks})
+ORDER BY (SELECT min(id) FROM message WHERE message.lookup = stored.lookup) LIMIT 1
 """
 
 
@@ -82,10 +93,7 @@ class SpoolFile:
         """
         marks = ", ".join("?" * len(excluded_lookups))
         with self._lock:
-            first = self._database.execute(
-                f"SELECT lookup FROM message WHERE lookup NOT IN ({marks}) ORDER BY id LIMIT 1",  # noqa: S608  only marks
-                tuple(excluded_lookups),
-            ).fetchone()
+            first = self._database.execute(_OLDEST_LOOKUP.format(marks=marks), tuple(excluded_lookups)).fetchone()
             if first is None:
                 return "", []
             ids: list[int] = []

@@ -75,6 +75,21 @@ def test_json_pointers_select_the_metadata(form: str, value: Any, expected: str)
     }
 
 
+def test_two_pointers_may_select_one_property() -> None:
+    """If two pointers select the same property, both values are taken from it, and it is removed."""
+    time = "2026-01-05T08:00:00Z"
+    fields = Fields("/ts", message_id="/ts")
+    message = convert_message(b'{"ts": "2026-01-05T08:00:00Z", "value": 1}', Target("press", None, fields))
+    assert message == {"timestamp": time, "messageId": time, "value": 1}
+
+
+def test_an_id_read_from_the_time_does_not_replace_it() -> None:
+    """If the pointer of the id selects the property ``timestamp``, the message keeps its time of measurement."""
+    target = Target("press", None, Fields(message_id="/timestamp"))
+    message = convert_message(b'{"timestamp": "2026-01-05T08:00:00Z", "value": 1}', target)
+    assert message == {"timestamp": "2026-01-05T08:00:00Z", "messageId": "2026-01-05T08:00:00Z", "value": 1}
+
+
 EPOCH_TIMES = st.one_of(
     st.integers(-(10**16), 10**16),
     st.floats(-1e13, 1e13),

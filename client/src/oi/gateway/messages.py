@@ -108,21 +108,37 @@ def _extract_metadata(message: dict[str, Any], fields: Fields) -> dict[str, Any]
 
     Return the metadata with the service's property names.
     """
+    pointers = _complete_pointers(fields)
+    # All values are read before one is removed, because two pointers may select the same property.
+    values = {name: _get_value_at_pointer(message, pointer) for name, pointer in pointers.items()}
+    for pointer in pointers.values():
+        _remove_value_at_pointer(message, pointer)
     added: dict[str, Any] = {}
-    for name, pointer in (("messageId", fields.message_id), ("deviceId", fields.device_id)):
-        value = _MISSING if pointer is None else _remove_and_return_value_at_pointer(message, pointer)
-        if value is not _MISSING:
-            if isinstance(value, bool) or not isinstance(value, (str, int)) or value == "":
-                raise RejectedError("metadata", f"The {name} at {pointer} must be an integer or a non-empty text.")
+    for name, value in values.items():
+        if value is _MISSING:
+            continue
+        if name == "timestamp":
+            added[name] = _convert_time_to_rfc3339(value, fields.timestamp_format, pointers[name])
+        elif isinstance(value, bool) or not isinstance(value, (str, int)) or value == "":
+            raise RejectedError("metadata", f"The {name} at {pointers[name]} must be an integer or a non-empty text.")
+        else:
             added[name] = str(value)
-    pointer = fields.timestamp
-    if pointer is None and fields.timestamp_format != "rfc3339":
-        pointer = "/timestamp"
-    value = _MISSING if pointer is None else _remove_and_return_value_at_pointer(message, pointer)
-    if value is not _MISSING:
-        added["timestamp"] = _convert_time_to_rfc3339(value, fields.timestamp_format, str(pointer))
     _check_metadata_names_unused(message, fields)
     return added
+
+
+def _complete_pointers(fields: Fields) -> dict[str, str]:
+    """Return the pointer of each value that the gateway extracts, by the service's property name.
+
+    The property ``timestamp`` is also extracted if its format is not RFC 3339. A property with the service's name is
+    also extracted if the pointer of another value selects it, which removes it.
+    """
+    pointers = {"messageId": fields.message_id, "deviceId": fields.device_id, "timestamp": fields.timestamp}
+    selected = {pointer for pointer in pointers.values() if pointer is not None}
+    if fields.timestamp_format != "rfc3339":
+        selected.add("/timestamp")
+    complete = {name: pointer or f"/{name}" for name, pointer in pointers.items()}
+    return {name: pointer for name, pointer in complete.items() if pointer in selected}
 
 
 def _check_metadata_names_unused(payload: dict[str, Any], fields: Fields) -> None:
@@ -151,8 +167,15 @@ def _convert_time_to_rfc3339(value: Any, time_format: str, pointer: str) -> str:
         raise invalid from None
 
 
-def _remove_and_return_value_at_pointer(message: dict[str, Any], pointer: str) -> Any:
-    """Remove the property that a JSON pointer selects, and return its value.
+def _get_value_at_pointer(message: dict[str, Any], pointer: str) -> Any:
+    place: Any = message
+    for part in split_pointer(pointer):
+        place = resolve_pointer_part(place, part, _MISSING)
+    return place
+
+
+def _remove_value_at_pointer(message: dict[str, Any], pointer: str) -> None:
+    """Remove the property that a JSON pointer selects.
 
     An element of an array is not removed, because the other elements would move.
     """
@@ -160,7 +183,5 @@ def _remove_and_return_value_at_pointer(message: dict[str, Any], pointer: str) -
     place: Any = message
     for part in parents:
         place = resolve_pointer_part(place, part, _MISSING)
-    value = resolve_pointer_part(place, last, _MISSING)
     if isinstance(place, dict):
         place.pop(last, None)
-    return value

@@ -130,6 +130,23 @@ test("fields beyond the most are left out and counted", () => {
   expect([history.series.length, history.leftOut]).toEqual([MOST_SERIES, 7]);
 });
 
+test("a new device replaces devices that were silent for the whole window", () => {
+  const history = new History(60);
+  for (let number = 1; number < MOST_SERIES; number += 1) {
+    history.add(impulse(NOW, { value: 1 }, `d${number}`), NOW);
+  }
+  history.add(impulse(NOW + 60_000, { value: 1 }, "d0"), NOW + 60_000);
+  history.add(impulse(NOW + 60_000, { value: 2 }, "new"), NOW + 60_000);
+  expect([history.series.length, history.leftOut]).toEqual([MOST_SERIES, 1]);
+  history.add(impulse(NOW + 61_000, { value: 3 }, "new"), NOW + 61_000);
+  expect(history.series.map(({ device, value }) => [device, value])).toEqual([
+    ["d0", 1],
+    ["new", 3],
+  ]);
+  history.add(impulse(NOW + 61_000, { value: 4 }, "d1"), NOW + 61_000);
+  expect(history.series.at(-1)).toMatchObject({ device: "d1", value: 4 });
+});
+
 test("names of the object's own prototype are fields like others", () => {
   const history = new History(60);
   history.add(impulse(NOW, JSON.parse('{"__proto__": 1, "constructor": 2}'), "toString"), NOW);

@@ -16,7 +16,7 @@ export interface Series {
   interval: number;
 }
 
-/** Maximum number of series; further ones are only counted. */
+/** Maximum number of series; further ones replace series without a value in the window, or are only counted. */
 export const MOST_SERIES = 400;
 const SHARE = 0.1;
 
@@ -42,6 +42,8 @@ export class History {
   /** The newest measurement time, milliseconds since 1970; ignores clocks that are far ahead. */
   newest = 0;
   readonly #known = new Map<string, Map<string, Map<string, Series>>>();
+  /** Time of measurement from which silent series are searched again. */
+  #nextSearch = 0;
 
   /** @param seconds of the window */
   constructor(readonly seconds: number) {
@@ -62,9 +64,9 @@ export class History {
       return; // A clock that is far ahead must not displace the values of other devices.
     }
     this.newest = Math.max(this.newest, at);
-    const fields = this.#of(impulse.Metadata.ConnectionLookup, impulse.Subject);
+    const fields = this.#known.get(impulse.Metadata.ConnectionLookup)?.get(impulse.Subject);
     forEachNumber(impulse.Payload, (field, value) => {
-      const series = fields.get(field) ?? this.#add(fields, impulse, field);
+      const series = fields?.get(field) ?? this.#find(impulse, field) ?? this.#add(impulse, field);
       if (series) {
         series.bins.put(bin, value);
         addValue(series, at, value);
@@ -72,16 +74,12 @@ export class History {
     });
   }
 
-  #of(connection: string, device: string): Map<string, Series> {
-    const devices = this.#known.get(connection) ?? new Map<string, Map<string, Series>>();
-    this.#known.set(connection, devices);
-    const fields = devices.get(device) ?? new Map<string, Series>();
-    devices.set(device, fields);
-    return fields;
+  #find({ Metadata, Subject }: Impulse, field: string): Series | undefined {
+    return this.#known.get(Metadata.ConnectionLookup)?.get(Subject)?.get(field);
   }
 
-  #add(fields: Map<string, Series>, impulse: Impulse, field: string): Series | undefined {
-    if (this.series.length >= MOST_SERIES) {
+  #add(impulse: Impulse, field: string): Series | undefined {
+    if (this.series.length >= MOST_SERIES && !this.#removeSilent()) {
       this.leftOut += 1;
       return undefined;
     }
@@ -89,9 +87,31 @@ export class History {
     const device = impulse.Subject;
     const id = [connection, device, field].map(encodeURIComponent).join("/");
     const made = { id, connection, device, field, bins: new Bins(), at: 0, value: Number.NaN, interval: 0 };
-    fields.set(field, made);
+    const devices = this.#known.get(connection) ?? new Map<string, Map<string, Series>>();
+    const fields = devices.get(device) ?? new Map<string, Series>();
+    this.#known.set(connection, devices.set(device, fields.set(field, made)));
     this.series.push(made);
     return made;
+  }
+
+  /** Removes the series without a value in the window; tells whether there was one. Searches once in each bin. */
+  #removeSilent(): boolean {
+    if (this.newest < this.#nextSearch) {
+      return false;
+    }
+    this.#nextSearch = this.newest + this.width;
+    const isSilent = ({ at }: Series) => at < this.newest - this.seconds * 1000;
+    const silent = this.series.filter(isSilent);
+    for (const { connection, device, field } of silent) {
+      const devices = this.#known.get(connection);
+      const fields = devices?.get(device);
+      fields?.delete(field);
+      if (fields?.size === 0) {
+        devices?.delete(device);
+      }
+    }
+    this.series.splice(0, this.series.length, ...this.series.filter((each) => !isSilent(each)));
+    return silent.length > 0;
   }
 }
 

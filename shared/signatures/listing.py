@@ -106,20 +106,31 @@ class SignatureList:
             WorkspaceError: UNAVAILABLE if a store does not respond; the next run continues.
         """
         deadline = self._runtime.monotonic() + seconds
-        async with self._indexing:
-            started = self._runtime.now()
-            complete_to = await self._index.read_index_end_time()
-            since = ""
-            if complete_to:
-                # The clocks may have been set back and forward since then, so a new record can have an earlier time.
-                since = format_rfc3339(min(parse_rfc3339(complete_to), started) - LONGEST_SETBACK - OVERLAP)
-            async for chain, tip in self._chains.iterate_tips(since, tuple(_DECISIONS)):
-                if not await self._index_chain(chain, tip, deadline):
-                    return False
-            if not complete_to or abs(started - parse_rfc3339(complete_to)) > OVERLAP / 4:
-                # A write in each run would cost more than comparing a few chains again.
-                await self._index.save_index_end_time(format_rfc3339(started))
-            return True
+        try:
+            async with asyncio.timeout(seconds):
+                await self._indexing.acquire()
+        except TimeoutError:
+            return False
+        try:
+            return await self._index_until(deadline)
+        finally:
+            self._indexing.release()
+
+    async def _index_until(self, deadline: float) -> bool:
+        """Add the signatures of new records to the index; return False if the deadline was reached."""
+        started = self._runtime.now()
+        complete_to = await self._index.read_index_end_time()
+        since = ""
+        if complete_to:
+            # The clocks may have been set back and forward since then, so a new record can have an earlier time.
+            since = format_rfc3339(min(parse_rfc3339(complete_to), started) - LONGEST_SETBACK - OVERLAP)
+        async for chain, tip in self._chains.iterate_tips(since, tuple(_DECISIONS)):
+            if not await self._index_chain(chain, tip, deadline):
+                return False
+        if not complete_to or abs(started - parse_rfc3339(complete_to)) > OVERLAP / 4:
+            # A write in each run would cost more than comparing a few chains again.
+            await self._index.save_index_end_time(format_rfc3339(started))
+        return True
 
     async def _index_chain(self, chain: ChainKey, tip: Tip, deadline: float) -> bool:
         """Add the signatures of a chain, up to its last record (tip), to the index.

@@ -213,3 +213,16 @@ async def test_a_request_that_cannot_complete_the_index_gets_503(
     with pytest.raises(WorkspaceError) as refused:
         await signature_lists.read_first_page()
     assert (refused.value.code, refused.value.members["retryAfter"]) == ("SIGNATURES_UNAVAILABLE", 10)
+
+
+async def test_a_request_does_not_wait_for_a_long_indexing_run(
+    signature_lists: SignatureLists, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While another run adds existing records to the index, a request gets 503 after its own time limit."""
+    listing = signature_lists.open()
+    monkeypatch.setattr("shared.signatures.listing.INDEX_SECONDS", 0.001)
+    async with listing._indexing:
+        with pytest.raises(WorkspaceError) as refused:
+            await listing.list_signatures(ALL, "", 10)
+    assert refused.value.code == "SIGNATURES_UNAVAILABLE"
+    assert await listing.index_new_signatures(10) is True

@@ -39,15 +39,15 @@ class BundleFile:
         self._runtime = runtime
         self.digests: dict[str, str] = {}
 
-    def __enter__(self) -> Self:
+    async def __aenter__(self) -> Self:
         """Return this zip file."""
         return self
 
-    def __exit__(
+    async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Close the zip file."""
-        self._zip.close()
+        """Write the directory of all entries, in a worker thread, and close the zip file."""
+        await self._runtime.run_in_thread(self._zip.close)
 
     async def write_entry(self, name: str, content: bytes) -> None:
         """Add an entry with this name and content to the zip file."""

@@ -247,7 +247,7 @@ class BundleRunner:
         key = await self._sources.checkpoints.load_verifier_key()
         entries: list[dict[str, Any]] = []
         selections: list[tuple[ChainKey, Filters]] = []
-        with BundleFile(path, self._runtime) as file:
+        async with BundleFile(path, self._runtime) as file:
             for number, each in enumerate(bundle.chains, start=1):
                 section = ChainSection(
                     self._sources,
@@ -271,7 +271,8 @@ class BundleRunner:
             await self._write_public_keys(file, bundle, key)
             report = render_bundle_report(self._sources.store, manifest, selections, self._runtime)
             await file.write_entry_in_parts(REPORT, report)
-            await file.write_entry(README, build_readme(manifest, file.digests))
+            readme = await self._runtime.run_in_thread(build_readme, manifest, file.digests)
+            await file.write_entry(README, readme)
         return sum(entry["records"] for entry in entries)
 
     async def _write_public_keys(self, file: BundleFile, bundle: BundleRequest, key: VerifierKey) -> None:

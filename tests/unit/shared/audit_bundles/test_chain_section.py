@@ -68,7 +68,7 @@ async def _write_section(
     async def continue_build() -> None:
         pass
 
-    with BundleFile(folder / "bundle.zip", runtime) as file:
+    async with BundleFile(folder / "bundle.zip", runtime) as file:
         filters = Filters(equal={"EntityID": entity} if entity else {})
         section = ChainSection(sources, CHAIN, filters, 1, continue_build, with_receipts=with_receipts)
         return await section.write(file)

@@ -376,7 +376,7 @@ class Settings(BaseModel):
         """
         # The default is not parsed, because loading the parser would delay each cold start.
         if value != cls.model_fields[str(info.field_name)].default:
-            from shared.background.runner import Schedule
+            from shared.background.runner import Schedule  # noqa: PLC0415  see above
 
             Schedule(value)
         return value

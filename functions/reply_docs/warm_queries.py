@@ -204,9 +204,7 @@ _ROWS = DocumentedReply(
 )
 ENGINE_REFUSALS = (503, 504)
 
-EXECUTED = OperationDocs(
-    (_ROWS, NOT_MODIFIED), error_statuses=(400, 403, 404, *ENGINE_REFUSALS), headers=KNOWN_VERSION
-)
+EXECUTED = OperationDocs((_ROWS, NOT_MODIFIED), error_statuses=(400, 403, 404, *ENGINE_REFUSALS), headers=KNOWN_VERSION)
 AD_HOC = OperationDocs(
     (
         DocumentedReply(

@@ -46,7 +46,7 @@ class SignedTree:
     def from_working_state(cls, state: bytes) -> "SignedTree | None":
         """Parse the bytes of :meth:`to_working_state`; return None for damaged bytes or those of an earlier version.
 
-        A state without the hash of the last record is damaged, too, because every checkpoint covers at least one record.
+        A state without the hash of the last record is damaged, too: every checkpoint covers at least one record.
         """
         try:
             members = json.loads(state)

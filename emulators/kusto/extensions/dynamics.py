@@ -325,9 +325,7 @@ def _render_bag_remove_keys(bag: str, keys: str) -> str:
     names, parsed = f"CAST(to_json({keys}) AS VARCHAR[])", render_as_json_map(bag)
     # The names precede the entries of the bag, so that they replace the entries with equal keys.
     removed = f"list_transform({names}, lambda _k: {{'key': _k, 'value': CAST(NULL AS JSON), 'stays': false}})"
-    entries = (
-        f"list_transform(map_entries({parsed}), lambda _e: {{'key': _e.key, 'value': _e.value, 'stays': true}})"
-    )
+    entries = f"list_transform(map_entries({parsed}), lambda _e: {{'key': _e.key, 'value': _e.value, 'stays': true}})"
     remaining = f"list_filter(kql_first_entries(list_concat({removed}, {entries})), lambda _e: _e.stays)"
     nested = f"json_type({bag}) = 'OBJECT' AND len(list_filter({names}, lambda _k: starts_with(_k, '$'))) > 0"
     return (

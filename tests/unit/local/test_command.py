@@ -36,5 +36,5 @@ def test_the_port_of_the_option_has_priority() -> None:
 def test_an_invalid_schedule_stops_the_start(monkeypatch: pytest.MonkeyPatch) -> None:
     """The reason for a failed start names the setting with an invalid schedule and its value."""
     monkeypatch.setenv("VERIFY_SCHEDULE", "@daily")
-    with pytest.raises(StartError, match="^VERIFY_SCHEDULE '@daily' is not an NCRONTAB expression"):
+    with pytest.raises(StartError, match=r"^VERIFY_SCHEDULE '@daily' is not an NCRONTAB expression"):
         _read_settings()

@@ -175,9 +175,7 @@ async def test_an_item_without_partition_key_does_not_hide_the_chain_head(
     assert [chain async for chain, _ in store.iterate_tips()] == [CHAIN]
 
 
-async def test_a_foreign_item_does_not_hide_the_chain_head(
-    store: CosmosChainStore, container: ContainerProxy
-) -> None:
+async def test_a_foreign_item_does_not_hide_the_chain_head(store: CosmosChainStore, container: ContainerProxy) -> None:
     """An item in the partition of a chain that is like a head item, but has another id, is ignored."""
     tip = await store.read_tip(CHAIN)
     head = await container.read_item(HEAD_ID, KEY)

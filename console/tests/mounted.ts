@@ -24,8 +24,8 @@ export function mountRoot(): void {
   });
 }
 
-/** Renders a component, or nothing, in place of the one before. */
-export const show = (shown: ComponentChild) => act(() => render(shown, root));
+/** Renders a component, or nothing, in place of the one before, and waits for its first requests. */
+export const show = (shown: ComponentChild) => act(async () => render(shown, root));
 
 /** Finds the last button whose text contains a text; the button of a dialog follows the one that opened it. */
 export const findButton = (text: string) =>

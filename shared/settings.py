@@ -300,8 +300,9 @@ class Settings(BaseModel):
     allowed_hosts: str = Field(
         "",
         alias="ALLOWED_HOSTS",
-        description="Further values of the Host header that the MCP server accepts, separated by commas, `name:*` for "
-        "any port: names of a gateway or of a custom domain. The names of this machine are always accepted.",
+        description="Further values of the Host header that the MCP server and OAuth accept, separated by commas, "
+        "`name:*` for any port: names of a gateway, of a custom domain, or of this machine in a network. Loopback "
+        "names, the name of the function app and `PUBLIC_URL` are always accepted.",
     )
     cors_origins: str = Field(
         "",

@@ -6,8 +6,8 @@ from typing import Final
 from shared.http.messages import Reply, Request
 
 ALLOWED_HEADERS: Final = (
-    "Authorization, Content-Type, Idempotency-Key, If-Match, If-None-Match, Last-Event-ID, MCP-Protocol-Version, "
-    "Mcp-Method, Mcp-Name, Mcp-Session-Id, Oi-Version, Prefer, x-request-id"
+    "Authorization, Content-Encoding, Content-Type, Idempotency-Key, If-Match, If-None-Match, Last-Event-ID, "
+    "MCP-Protocol-Version, Mcp-Method, Mcp-Name, Mcp-Session-Id, Oi-Version, Prefer, x-request-id"
 )
 """Request headers that scripts may send; Mcp-* and Last-Event-ID belong to the Model Context Protocol."""
 

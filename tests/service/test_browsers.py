@@ -49,7 +49,7 @@ def test_an_allowed_origin_can_call_the_service(cors_service: Service) -> None:
     assert preflight.status_code == 204
     assert preflight.headers["access-control-allow-origin"] == ORIGIN
     assert {"GET", "PUT"} <= set(preflight.headers["access-control-allow-methods"].split(", "))
-    assert "Authorization" in preflight.headers["access-control-allow-headers"]
+    assert {"Authorization", "Content-Encoding"} <= set(preflight.headers["access-control-allow-headers"].split(", "))
     refused = caller.get("/oi-api/warm-queries", headers={"Origin": ORIGIN})
     assert (refused.status_code, refused.headers["access-control-allow-origin"]) == (401, ORIGIN)
     assert "Origin" in refused.headers["vary"]

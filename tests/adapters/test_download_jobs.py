@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from shared.backends.azure import cosmos_jobs
 from shared.backends.azure.cosmos_jobs import LONG_BYTES, CosmosJobStore
 from shared.backends.embedded.jobs import SCHEMA, SqliteJobStore
 from shared.backends.embedded.sqlite import SqliteDatabase
@@ -157,3 +158,26 @@ async def test_a_large_job_is_stored(store: JobStore) -> None:
     assert await create_stored_job(store) == made
     await store.change("j1", Job.cancel)
     assert await create_stored_job(store) == made.cancel()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_an_unchanged_large_job_is_parsed_once(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Reading a large job again does not parse it, unless another process has changed it."""
+    parsed: list[object] = []
+    parse = cosmos_jobs._job_from_item
+
+    def parse_and_record(item: dict[str, Any]) -> Job:
+        parsed.append(item)
+        return parse(item)
+
+    monkeypatch.setattr(cosmos_jobs, "_job_from_item", parse_and_record)
+    async with open_accounts(kind) as account:
+        store, other = CosmosJobStore(account()), CosmosJobStore(account())
+        await store.create(build_job(connections=tuple(f"connection-{number}" for number in range(20_000))))
+        first = await store.find_job("j1")
+        assert await store.find_job("j1") is first
+        assert len(parsed) == 1
+        await other.change("j1", Job.cancel)
+        changed = await store.find_job("j1")
+        assert changed is not None
+        assert not changed.is_unfinished

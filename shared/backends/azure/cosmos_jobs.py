@@ -5,6 +5,7 @@ Each job is one item, which is replaced under If-Match.
 
 import base64
 import zlib
+from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Final
@@ -18,6 +19,8 @@ from shared.timestamps import format_rfc3339, parse_rfc3339
 
 LONG_BYTES: Final = 200_000
 """Number of characters above which the JSON text of a job is compressed; Cosmos DB limits an item to 2 MB."""
+_MAX_CACHED: Final = 4
+"""Number of compressed jobs that are cached; one can take tens of megabytes."""
 
 
 class CosmosJobStore:
@@ -29,6 +32,9 @@ class CosmosJobStore:
 
     def __init__(self, account: CosmosAccount) -> None:
         self._items = CosmosItemStore(account, DOWNLOADS, "DOWNLOADS_UNAVAILABLE", "the store of downloads")
+        self._runtime = account.runtime
+        # Compressed jobs by id, with their ETags. Requests and running parts read a job several times a second.
+        self._cached: OrderedDict[str, tuple[str, Job]] = OrderedDict()
 
     async def create(self, job: Job) -> None:
         if await self._items.put_if_unchanged(None, _job_to_item(job)) is None:
@@ -36,7 +42,17 @@ class CosmosJobStore:
 
     async def find_job(self, job_id: str) -> Job | None:
         item = await self._items.read(job_id, job_id)
-        return None if item is None else _job_from_item(item)
+        if item is None or "job" in item:
+            return None if item is None else _job_from_item(item)
+        etag, cached = self._cached.get(job_id, ("", None))
+        if cached is not None and etag == item["_etag"]:
+            return cached
+        job = await self._runtime.run_in_thread(_job_from_item, item)
+        self._cached[job_id] = (item["_etag"], job)
+        self._cached.move_to_end(job_id)
+        if len(self._cached) > _MAX_CACHED:
+            self._cached.popitem(last=False)
+        return job
 
     async def change(self, job_id: str, change: Callable[[Job], Job]) -> Job | None:
         def change_item(before: Item | None) -> Item | None:

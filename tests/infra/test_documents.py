@@ -63,7 +63,7 @@ def test_documented_template_parameters_exist() -> None:
         "take_any",
         "serviceName",
     }
-    known |= {"remoteBuild", "prefetchCount", "maxQueuePollingInterval"}
+    known |= {"remoteBuild", "functionTimeout", "prefetchCount", "maxQueuePollingInterval"}
     # Azure's own names, and a parameter that has another name now.
     known |= {
         "enableAutomaticFailover",

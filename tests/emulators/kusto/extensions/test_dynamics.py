@@ -36,7 +36,7 @@ VALUES: list[tuple[str, Any]] = [
     (f"array_slice(dynamic([1,2,3]),{SMALLEST},1)", [1, 2]),
     (f"array_slice(dynamic([1,2,3]),0,{SMALLEST})", []),
     ("array_slice(dynamic([1,2,3]),long(null),1)", None),
-    (f"array_slice(dynamic({{}}),0,{LARGEST})", None),
+    (f"array_slice(todynamic('{{}}'),0,{LARGEST})", None),
     ("array_index_of(dynamic(['this','is','an','example']),'an')", 2),
     ("array_index_of(dynamic(['this','is','an','example','an','example']),'an',3)", 4),
     ("array_index_of(dynamic([1,2,3]),9)", -1),
@@ -57,7 +57,7 @@ VALUES: list[tuple[str, Any]] = [
     ("tostring(bag_merge(dynamic({'z':null,'b':2}), dynamic({'b':3,'z':1,'a':4})))", '{"z":null,"b":2,"a":4}'),
     ("bag_remove_keys(dynamic({'a':1,'b':{'c':2}}), dynamic(['a']))", {"b": {"c": 2}}),
     ("tostring(bag_remove_keys(dynamic({'z':1,'b':2,'a':null}), dynamic(['q','b','b'])))", '{"z":1,"a":null}'),
-    ("bag_remove_keys(dynamic([1]), dynamic(['q']))", None),
+    ("bag_remove_keys(todynamic('[1]'), dynamic(['q']))", None),
     ("bag_set_key(dynamic({'k1':1}),'k2',2)", {"k1": 1, "k2": 2}),
     ("bag_set_key(dynamic({'k1':1,'k2':5}),'k1',3)", {"k1": 3, "k2": 5}),
     (

@@ -18,7 +18,7 @@ from functions.audit_overview import PageQuery, encode_pending_amendments_cursor
 from functions.mcp_arguments import add_argument_descriptions
 from functions.mcp_queries import add_nearest_names_to_error
 from functions.reply_docs.connections import ConnectionSignal
-from functions.reply_docs.provenance_events import Amendment
+from functions.reply_docs.provenance_events import Amendment, DamagedRecord
 from shared.auth.principals import Principal
 from shared.auth.rights import AccessRight
 from shared.catalog.administration import build_connection_not_found_error
@@ -250,7 +250,7 @@ class PendingDecisions(TypedDict):
     """
 
     drafts: list[DraftQuery]
-    amendments: list[Amendment]
+    amendments: list[Amendment | DamagedRecord]
     cursor: str | None
 
 

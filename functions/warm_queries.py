@@ -112,6 +112,8 @@ class AdHocBody(TimeSelection, ModelWithAliases):
 
 async def _check_execute_query(call: Call[ExecuteRestQuery], faults: ValidationErrors) -> None:
     _check_time_selection(call.query, faults)
+    with faults.collect_raised_error():
+        parse_if_none_match(call.request)
 
 
 def _check_time_selection(selection: TimeSelection, faults: ValidationErrors) -> None:

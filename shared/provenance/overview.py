@@ -8,7 +8,7 @@ from typing import Any, Final
 from shared.errors import Kind, WorkspaceError
 from shared.observability.logs import fields, get_logger
 from shared.provenance.checkpoints import Checkpoints
-from shared.provenance.decisions import look_up_indexed_decisions
+from shared.provenance.decisions import has_metadata_matching_content, look_up_indexed_decisions
 from shared.provenance.hash_rule import format_record_id, is_record_time
 from shared.provenance.overview_ports import (
     ChainOverview,
@@ -17,7 +17,7 @@ from shared.provenance.overview_ports import (
     PendingPlace,
     is_pending_amendment,
 )
-from shared.provenance.ports import ChainKey, ChainStore, Target
+from shared.provenance.ports import ChainKey, ChainRecord, ChainStore, Target
 from shared.provenance.queries import MAX_BODY_BYTES, AuditQueryResult, build_query_result
 from shared.runtime import SYSTEM_RUNTIME, Runtime
 
@@ -194,7 +194,7 @@ class AuditOverview:
         return [
             one
             for one in entries
-            if one.record is not None and is_pending_amendment(one.record) and one.place not in removed
+            if one.record is not None and not _is_certainly_not_pending(one.record) and one.place not in removed
         ]
 
     async def _save_checkpoint_sizes(self, stored: Sequence[ChainSummary], complete: Sequence[ChainSummary]) -> None:
@@ -251,3 +251,8 @@ def _select_entries_that_fit_in_reply(entries: Sequence[PendingEntry]) -> Sequen
         if position and size > MAX_BODY_BYTES:
             return entries[:position]
     return entries
+
+
+def _is_certainly_not_pending(record: ChainRecord) -> bool:
+    """Return whether a record is no pending amendment; forged filter fields do not count."""
+    return not is_pending_amendment(record) and has_metadata_matching_content(record)

@@ -283,6 +283,17 @@ async def test_a_record_that_is_no_pending_amendment_is_not_listed(adapter: Open
     assert [place.sequence for place in page.places] == [1]
 
 
+async def test_a_forged_filter_field_hides_no_pending_amendment(tmp_path: Path) -> None:
+    """A pending amendment is listed although a writer to the file has changed its filter field ``Status``."""
+    async with open_sqlite(tmp_path) as adapter:
+        await append_records(adapter.store, AMENDMENTS, build_amendment(), second=1)
+        with closing(sqlite3.connect(tmp_path / "provenance.sqlite", autocommit=True)) as connection:
+            connection.execute("UPDATE records SET status = 'approved'")
+        overview = AuditOverview(adapter.overview, adapter.store, cast("Checkpoints", None))
+        page = await overview.list_pending_amendments(None, 10)
+        assert [place.sequence for place in page.places] == [1]
+
+
 async def test_a_page_of_pending_amendments_has_a_maximum_size(adapter: OpenedOverview) -> None:
     """A page has at least one entry, and ends before its maximum size is exceeded."""
     await append_records(adapter.store, AMENDMENTS, build_amendment(), build_amendment(), second=1)

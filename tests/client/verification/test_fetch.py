@@ -9,7 +9,7 @@ from urllib.parse import parse_qs, urlsplit
 from urllib.request import ProxyHandler
 
 import pytest
-from oi.verification.fetch import MAX_ATTEMPTS, MAX_WAIT_SECONDS, PAGE, FetchError, _build_opener, fetch_chain
+from oi.verification.fetch import MAX_ATTEMPTS, MAX_WAIT_SECONDS, PAGE, FetchError, _get_opener, fetch_chain
 
 from shared.provenance.hash_rule import LAST_SEQUENCE, format_record_id
 from tests.unit.shared.backends.test_outbound_http import create_certificate
@@ -221,7 +221,7 @@ def test_a_download_uses_the_http_proxy_of_the_environment(
         monkeypatch.delenv(name, raising=False)
         monkeypatch.delenv(name.lower(), raising=False)
     monkeypatch.setenv(variable, "http://proxy.example:3128")
-    handlers = vars(_build_opener("https://plant.example"))["handlers"]
+    handlers = vars(_get_opener("https://plant.example"))["handlers"]
     proxies = [vars(each)["proxies"] for each in handlers if isinstance(each, ProxyHandler)]
     assert proxies == [{"https": "http://proxy.example:3128"}]
     monkeypatch.setenv(variable, "socks5://user:secret@proxy.example")

@@ -18,6 +18,7 @@ import urllib.parse
 import urllib.request
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from http import HTTPStatus
 from pathlib import Path
 from time import sleep
@@ -403,7 +404,7 @@ def _send_once(address: str, token: str) -> tuple[Any, str]:
         # The token must not be sent to the destination of a redirect.
         request = urllib.request.Request(address)  # noqa: S310  checked by the caller
         request.add_unredirected_header("Authorization", f"Bearer {token}")
-        with _build_opener(address).open(request, timeout=TIMEOUT_SECONDS) as reply:
+        with _get_opener(address).open(request, timeout=TIMEOUT_SECONDS) as reply:
             body = json.loads(reply.read(), parse_int=parse_integer_or_exact_float)
             return body, reply.headers.get("x-provenance-has-more", "")
     except urllib.error.HTTPError as error:
@@ -417,21 +418,24 @@ def _send_once(address: str, token: str) -> tuple[Any, str]:
         raise FetchError(f"the service returned an invalid reply: {error}") from None
 
 
-def _build_opener(address: str) -> urllib.request.OpenerDirector:
-    """Build the sender of a request; it uses the proxy in the environment variables if the address permits it.
+def _get_opener(address: str) -> urllib.request.OpenerDirector:
+    """Return the sender of a request; it uses the proxy in the environment variables if the address permits it.
 
     Raises:
         FetchError: the proxy is a SOCKS proxy, to which the standard library would send HTTP.
     """
     proxy = find_proxy(address)
-    if proxy is None:
-        return urllib.request.build_opener(urllib.request.ProxyHandler({}))
-    if urllib.parse.urlsplit(proxy).scheme.startswith("socks"):
+    if proxy is not None and urllib.parse.urlsplit(proxy).scheme.startswith("socks"):
         # The address of the proxy may contain a password.
         reason = "`oi audit fetch` cannot use a SOCKS proxy; set HTTPS_PROXY to an HTTP proxy"
         raise FetchError(reason, exit_status=_UNREACHABLE)
-    scheme = urllib.parse.urlsplit(address).scheme
-    return urllib.request.build_opener(urllib.request.ProxyHandler({scheme: proxy}))
+    return _build_opener(urllib.parse.urlsplit(address).scheme, proxy)
+
+
+@cache
+def _build_opener(scheme: str, proxy: str | None) -> urllib.request.OpenerDirector:
+    # Each new opener would load the certificates of all trusted authorities, which takes longer than a request.
+    return urllib.request.build_opener(urllib.request.ProxyHandler({} if proxy is None else {scheme: proxy}))
 
 
 def _build_fetch_error(error: urllib.error.HTTPError) -> FetchError:

@@ -70,7 +70,7 @@ def read_attributes(details: Any) -> dict[str, str | int | float | bool]:
 def run_collector() -> Iterator[Collector]:
     """Context manager: run a collector of traces and metrics for the duration of the block."""
     collector = Collector()
-    thread = threading.Thread(target=collector.server.serve_forever)
+    thread = threading.Thread(target=collector.server.serve_forever, args=(0.01,))
     thread.start()
     try:
         yield collector

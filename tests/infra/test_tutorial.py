@@ -95,7 +95,7 @@ class _Healthy(BaseHTTPRequestHandler):
 def address() -> Iterator[str]:
     """Return the address of a server that replaces the app."""
     server = ThreadingHTTPServer(("127.0.0.1", 0), _Healthy)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
+    threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
     yield f"http://127.0.0.1:{server.server_port}"
     server.shutdown()
     server.server_close()

@@ -39,7 +39,7 @@ class _Engine(BaseHTTPRequestHandler):
 def service_with_failing_engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     """Return a service whose query engine is a stub; the stub replies with the status in ``_Engine.status``."""
     server = ThreadingHTTPServer(("127.0.0.1", 0), _Engine)
-    Thread(target=server.serve_forever, daemon=True).start()
+    Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
     address = {"KUSTO_URI": f"http://127.0.0.1:{server.server_port}"}
     data: Path = tmp_path_factory.mktemp("failing") / "data"
     running = Service(data, WORKSPACE, address).start()

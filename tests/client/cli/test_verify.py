@@ -59,7 +59,7 @@ class _Issuing(_Handler):
 def start_service(handler: type[BaseHTTPRequestHandler]) -> Iterator[str]:
     """Start a fake service, and yield its address."""
     with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        thread = threading.Thread(target=server.serve_forever)
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
         thread.start()
         try:
             yield f"http://127.0.0.1:{server.server_port}"

@@ -200,7 +200,7 @@ def address(tmp_path: Path, ledger: Ledger) -> Iterator[str]:
     _Service.records = dict(enumerate(json.loads((ledger.folder / "export.json").read_text()), start=1))
     _Service.note, _Service.refusal = None, 404
     with ThreadingHTTPServer(("127.0.0.1", 0), _Service) as server:
-        thread = threading.Thread(target=server.serve_forever)
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
         thread.start()
         yield f"http://127.0.0.1:{server.server_port}"
         server.shutdown()

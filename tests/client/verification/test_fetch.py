@@ -79,7 +79,7 @@ def chain() -> Iterator[GrowingChain]:
             """Write no server log."""
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        thread = threading.Thread(target=server.serve_forever)
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
         thread.start()
         chain.address = f"http://127.0.0.1:{server.server_port}"
         yield chain
@@ -234,7 +234,7 @@ def test_a_request_is_not_repeated_after_an_invalid_certificate(tmp_path: Path, 
     """The download ends at once if the certificate of the service is not trusted."""
     with HTTPServer(("127.0.0.1", 0), BaseHTTPRequestHandler) as server:
         server.socket = create_certificate(tmp_path, "plant.example").wrap_socket(server.socket, server_side=True)
-        thread = threading.Thread(target=server.serve_forever)
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
         thread.start()
         with pytest.raises(FetchError, match="certificate verify failed") as failed:
             fetch_chain(

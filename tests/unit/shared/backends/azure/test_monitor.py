@@ -74,7 +74,7 @@ class Ingestion:
 def ingestion() -> Iterator[Ingestion]:
     """Return a running endpoint."""
     made = Ingestion()
-    thread = threading.Thread(target=made.server.serve_forever)
+    thread = threading.Thread(target=made.server.serve_forever, args=(0.01,))
     thread.start()
     yield made
     made.server.shutdown()

@@ -10,8 +10,8 @@ export let root: HTMLElement;
  * Adds `root` to the page before each test of the calling file, and removes it afterwards.
  *
  * Each file calls this itself, because all files share one copy of this module. Call it after an `afterEach` that
- * restores timers: the last one that is registered runs first, so the component is removed before. Call it before a
- * `beforeEach` that shows a component.
+ * restores timers: these hooks run in reverse order, so the component is removed first. Call it before a `beforeEach`
+ * that shows a component.
  */
 export function mountRoot(): void {
   beforeEach(() => {

@@ -144,7 +144,10 @@ export function isPrefix(headers: Headers): boolean {
   return headers.get("x-provenance-has-more") === "true";
 }
 
-/** Returns the RecordIDs of damaged records of an export, at most 100. */
+/** Maximum number of damaged records that the service names for an export. */
+export const MOST_DAMAGED = 100;
+
+/** Returns the RecordIDs of damaged records of an export, at most `MOST_DAMAGED`. */
 export function listDamagedRecords(headers: Headers): string[] {
   return headers.get("x-provenance-damaged")?.split(", ") ?? [];
 }

@@ -2,7 +2,7 @@
 import { formatPlain, formatTime } from "@/format.ts";
 import type { Column, ColumnType } from "./columns.ts";
 
-/** Length of a point and more digits than a time has. */
+/** Length of a fraction with its point, padded with zeros: nanoseconds. */
 const DIGITS = 10;
 const COMPARISON = /^(>=|<=|!=|>|<|=)\s*(.+)$/;
 

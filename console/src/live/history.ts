@@ -16,7 +16,10 @@ export interface Series {
   interval: number;
 }
 
-/** Maximum number of series; further ones replace series without a value in the window, or are only counted. */
+/**
+ * Maximum number of series. A further one replaces the series without a value in the window; if there are none, its
+ * values are only counted.
+ */
 export const MOST_SERIES = 400;
 const SHARE = 0.1;
 
@@ -94,7 +97,7 @@ export class History {
     return made;
   }
 
-  /** Removes the series without a value in the window; tells whether there was one. Searches once in each bin. */
+  /** Removes series without a value in the window, at most once per bin; returns whether it removed any. */
   #removeSilent(): boolean {
     if (this.newest < this.#nextSearch) {
       return false;

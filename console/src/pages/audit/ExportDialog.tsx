@@ -1,6 +1,6 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import { api, isAbort } from "@/api/index.ts";
-import { exportRecords, type Filters, isPrefix, listDamagedRecords } from "@/api/provenance.ts";
+import { exportRecords, type Filters, isPrefix, listDamagedRecords, MOST_DAMAGED } from "@/api/provenance.ts";
 import { Button } from "@/components/Button.tsx";
 import { CodeBlock } from "@/components/CodeBlock.tsx";
 import { Dialog } from "@/components/Dialog.tsx";
@@ -10,7 +10,6 @@ import { saveFile } from "@/components/saveFile.ts";
 import { formatBytes, formatCount } from "@/format.ts";
 import { type ChainName, formatChain } from "@/proof/chains.ts";
 import css from "./Audit.module.css";
-import { ALTERED } from "./alteration.ts";
 import { buildExportName, buildFetchCommand, type ExportFormat, MAX_EXPORTED } from "./exportFile.ts";
 import { countFilters } from "./place.ts";
 import { readStream } from "./streaming.ts";
@@ -28,7 +27,7 @@ interface Exported {
   size: number;
   /** True if there are more matching records. */
   isPrefix: boolean;
-  /** RecordIDs of damaged records in the file, at most 100. */
+  /** RecordIDs of damaged records in the file, at most `MOST_DAMAGED`. */
   damaged: readonly string[];
 }
 
@@ -110,8 +109,9 @@ export function ExportDialog({ chain, filters, onClose }: Props) {
       )}
       {state.error !== undefined && <ErrorNotice error={state.error} onRetry={() => void start()} />}
       {state.done && state.done.damaged.length > 0 && (
-        <Notice kind="alarm" title={ALTERED}>
-          Damaged in the store: {state.done.damaged.join(", ")}. “Verify chain” shows what to do.
+        <Notice kind="alarm" title="Some records were altered after they were recorded. Do not rely on them.">
+          Damaged in the store: {state.done.damaged.join(", ")}
+          {state.done.damaged.length === MOST_DAMAGED && " and possibly more"}. “Verify chain” shows what to do.
         </Notice>
       )}
       {state.done && <Done chain={chain} file={state.done} />}

@@ -52,8 +52,8 @@ export function TelemetrySnippets({ keyId, connections, devices }: Props) {
           <CodeBlock code={code} label={`Telemetry with ${form}`} />
           <p class={css.soft}>{NOTES[form]} It reads the API key from the environment variable OI_KEY.</p>
           <p class={css.soft}>
-            If the connection reads the device ID, the time or the message ID from other properties of a message, change
-            the names deviceId, timestamp and messageId to those. The page of the connection shows the properties.
+            If the connection reads these values from other properties, use their names instead of deviceId, timestamp
+            and messageId. The page of the connection shows the properties.
           </p>
         </div>
       </Tabs>

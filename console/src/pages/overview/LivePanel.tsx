@@ -111,7 +111,7 @@ function Charts({ live, picking, table, asked, onChange }: ChartsProps) {
           {formatQuantity(history.consumed, "message")}
           {history.unreadable > 0 && `, ${formatCount(history.unreadable)} of them unreadable`}
           {history.leftOut > 0 &&
-            `; only the first ${MOST_SERIES} fields are read; ${formatQuantity(history.leftOut, "value")} of other fields ignored`}
+            `; at most ${MOST_SERIES} fields are read at once; ${formatQuantity(history.leftOut, "value")} of other fields ignored`}
         </p>
       </div>
     </div>

@@ -105,7 +105,9 @@ function nameLine(row: QueryResult["results"][number], names: readonly string[])
   return names.map((column) => String(row[column] ?? "–")).join(" · ");
 }
 
-/** Tells whether a column identifies lines: not if its values differ in most rows, as ids of single rows do. */
+/**
+ * Tells whether a column identifies lines. A column with different values in most rows, such as a row id, does not.
+ */
 function isLineName(rows: QueryResult["results"], column: string): boolean {
   const different = new Set(rows.map((row) => row[column])).size;
   return different <= Math.max(MAX_SERIES, rows.length / 2);

@@ -237,13 +237,13 @@ class AsyncAudit:
 
         Args:
             sequence: number of the record in the chain, from 1.
-            size: number of records that the proof's Merkle tree covers; that of the newest checkpoint if omitted.
+            size: size of the checkpoint for which the record is proved; if omitted, that of the newest checkpoint.
             target: name of the container with the chain; if omitted, the service chooses it by `scope`.
             scope: scope of the chain; None for a chain of the workspace.
 
         Raises:
-            InvalidRequestError: the chain has fewer records than `size`, or `size` does not cover the record; without
-                `size`, the record may be newer than the newest checkpoint.
+            InvalidRequestError: the chain has fewer records than `size`, or the record is newer than the checkpoint of
+                this size.
             NotFoundError: `size` is omitted, and the chain has no checkpoint yet.
         """
         if size is None:

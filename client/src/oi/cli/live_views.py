@@ -53,7 +53,7 @@ class LiveChart:
         self._fields: set[str] = set()
 
     def add(self, message: "Mapping[str, Any]") -> None:
-        """Add the value of a message to the chart of its device, which has the values in the order of their times."""
+        """Add the value of a message to the chart of its device; the values are ordered by time."""
         self._fields |= message["Payload"].keys()
         value = message["Payload"].get(self._field)
         if isinstance(value, int | float) and not isinstance(value, bool):

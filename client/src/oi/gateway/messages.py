@@ -130,8 +130,8 @@ def _extract_metadata(message: dict[str, Any], fields: Fields) -> dict[str, Any]
 def _complete_pointers(fields: Fields) -> dict[str, str]:
     """Return the pointer of each value that the gateway extracts, by the service's property name.
 
-    The property ``timestamp`` is also extracted if its format is not RFC 3339. A property with the service's name is
-    also extracted if the pointer of another value selects it, which removes it.
+    The property ``timestamp`` is also extracted if its format is not RFC 3339. If the pointer of another value selects
+    a property with the service's name, this property is extracted, too, because it is removed from the message.
     """
     pointers = {"messageId": fields.message_id, "deviceId": fields.device_id, "timestamp": fields.timestamp}
     selected = {pointer for pointer in pointers.values() if pointer is not None}

@@ -81,7 +81,7 @@ macros: tuple[str, ...] = (
     # The distance is limited before it is multiplied by the direction d (1 or -1) and added, so that no sum overflows.
     (
         "CREATE OR REPLACE MACRO kql_rotated(l, n, d) AS "
-        "list_transform([struct_pack(items := l, distance := n % len(l) * d)], lambda _s: "
+        "list_transform([struct_pack(items := l, distance := n % nullif(len(l), 0) * d)], lambda _s: "
         "CASE WHEN len(_s.items) = 0 THEN to_json(_s.items) ELSE to_json(list_transform(range(0, len(_s.items)), "
         "lambda _i: _s.items[(_i + _s.distance + len(_s.items)) % len(_s.items) + 1])) END)[1]"
     ),
@@ -330,6 +330,7 @@ def _render_bag_remove_keys(bag: str, keys: str) -> str:
     nested = f"json_type({bag}) = 'OBJECT' AND len(list_filter({names}, lambda _k: starts_with(_k, '$'))) > 0"
     return (
         f"CASE WHEN {nested} THEN CAST(kql_bag_without({EXECUTION}, CAST({bag} AS VARCHAR), {names}) AS JSON) "
+        f"WHEN {parsed} IS NOT NULL AND {names} IS NULL THEN CAST('{{}}' AS JSON) "
         f"WHEN {parsed} IS NOT NULL THEN to_json(map_from_entries("
         f"list_transform({remaining}, lambda _e: {{'key': _e.key, 'value': _e.value}}))) END"
     )

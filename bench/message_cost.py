@@ -56,7 +56,7 @@ class _Stores:
     async def load_statuses(self) -> Mapping[str, str]:
         return {}
 
-    async def create(self, name: str, content: bytes) -> bool:
+    async def create_if_missing(self, name: str, content: bytes) -> bool:
         return bool(name and content)
 
     async def publish(self, group: str, text: bytes) -> None:

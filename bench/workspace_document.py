@@ -79,7 +79,7 @@ def _measure_document(*, calls_healthz: bool) -> _DocumentRun:
         again = _send_request(running, "POST", f"{ROUTE}/plan", headers, body)
         if len(planned[0][1]["changes"]) < CONNECTIONS + QUERIES or again["changes"]:
             raise RuntimeError(
-                "the plan lacks changes of the document, or a plan after the application still has changes"
+                "the plan does not have all changes, or a plan after the document was applied has changes"
             )
         blocked = [0.0, 0.0]
         if probe is not None:

@@ -53,11 +53,11 @@ class Translation:
         declarations: query parameters that the KQL text declares.
         is_discovery_query: True if the SQL finds the output columns, see ``emulators.kusto.discovery``; False if it is
             the query itself.
-        reusable: True for a discovery query whose rows depend only on types, not on data, like the rows of all
-            discovery queries before it. A later run may then use the rows again. False for the query itself.
+        reusable: True if the rows of this discovery query, and of all discovery queries before it, depend only on
+            types, not on data; a later run may then use them again. False for the query itself.
         visualization: chart properties from the operator ``render``; None if the query has no such operator.
         statements: number of query statements in the text.
-        parts: number of results of the translated query statement.
+        parts: number of results of the translated query statement; more than one for ``fork``, for example.
         name: name of the translated result; empty for the default name.
         approximations: functions whose results can differ from Data Explorer's, each with a note such as
             ``(approximate order)``.

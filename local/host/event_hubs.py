@@ -175,7 +175,7 @@ class PartitionLoop:
         self._stopping = stopping
 
     async def run(self) -> None:
-        """Deliver events until the host stops; first finish a batch that has begun, unless the function fails."""
+        """Deliver events until the host stops. A batch that has begun is finished before, unless its function fails."""
         while not self._stopping.is_set():
             try:
                 await self._deliver_events_until_stopped()

@@ -116,7 +116,7 @@ class DocumentService:
         return plans[-1]
 
     async def _find_existing_containers(self, loaded: LoadedDocument, stored: StoredCatalog) -> frozenset[str]:
-        """Return the catalog keys of undeclared containers that exist in their Cosmos DB account."""
+        """Return the keys of stored containers that the document does not declare and that exist in their account."""
         removed = await self._runtime.run_in_thread_if_large(LARGE, find_undeclared_containers, loaded.document, stored)
         existing: set[str] = set()
         for (store, database), names in removed.items():

@@ -237,7 +237,7 @@ def extract_values_one_by_one(payloads: pa.Array, paths: Sequence[KeyPath]) -> p
 
     Args:
         payloads: JSON texts of objects.
-        paths: distinct paths of the leaves.
+        paths: distinct paths of the values to extract.
     """
     positions: Final = {path: position for position, path in enumerate(paths)}
     cells: list[str | None] = []

@@ -4,7 +4,7 @@ from typing import Any
 
 
 def count_values(value: Any, maximum: int) -> int:
-    """Return the number of values in the arrays and objects of a JSON value; stop at a number above ``maximum``."""
+    """Count the values in the arrays and objects of a JSON value; stop as soon as the count exceeds ``maximum``."""
     count = 0
     waiting = [value]
     while waiting and count <= maximum:

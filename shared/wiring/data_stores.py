@@ -122,7 +122,7 @@ class WorkspaceDocumentServices:
 
     @cached_property
     def documents(self) -> "DocumentService":
-        """Service that exports, plans and applies the workspace documents of API requests."""
+        """Service that exports the workspace document, and plans and applies documents that callers send."""
         from shared.catalog.document_service import DocumentService
 
         return DocumentService(self._provenance.catalog_service, self._list_containers, runtime=self._backends.runtime)

@@ -350,7 +350,7 @@ def _add_let_for_call(function: RowFunction, arguments: Mapping[str, Any], rows:
     shadowed = writer.free_table_names(query) & later
     if shadowed:
         raise _build_call_error(
-            function, f"it uses {min(shadowed)!r}, which a later let statement declares again; rename that one"
+            function, f"it uses {min(shadowed)!r}; a later let statement declares this name again and must use another"
         )
     name = reader.fresh_name(function.name)
     scope.pending[-1].append((name, query))

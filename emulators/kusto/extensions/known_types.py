@@ -179,7 +179,7 @@ def _collect_assigned_column_names(root: ir.Query | ir.Operator) -> set[str] | N
 
 
 def _iterate_nodes(root: Any) -> Iterator[Any]:
-    """Yield ``root`` and all nodes and strings below it, except strings that cannot be the name of a new column."""
+    """Yield ``root``, all nodes below it, and the strings below it that can be the name of a new column."""
     stack: list[Any] = [root]
     seen: set[int] = set()
     while stack:

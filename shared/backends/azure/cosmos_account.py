@@ -169,7 +169,8 @@ class CosmosAccount:
 async def open_client(client: CosmosClient) -> DatabaseAccount:
     """Open the connections of an SDK client, and return the properties of its account.
 
-    The client sends all requests to the address of the account, also after per-partition automatic failover is enabled.
+    Afterwards, the client sends all requests to the global address of the account. The SDK would otherwise use regional
+    addresses if per-partition automatic failover is enabled.
 
     Raises:
         AzureError, OSError, TimeoutError: the account does not respond or rejects the request.

@@ -95,8 +95,8 @@ class _PrincipalBudget:
         """Parse the usage of a budget from a Cosmos DB item; omit usage before the rate-limit window.
 
         The window ends at ``at``. An instance's number of active requests is omitted if its time differs from ``at`` by
-        :data:`BELIEVED_SECONDS` or more. Future times of leases and used requests were stored before the clock was set
-        back; each is replaced by the latest time possible at ``at``.
+        :data:`BELIEVED_SECONDS` or more. If the clock was set back, stored times can be in the future: a lease then
+        counts as taken at ``at``, and a used request as used at ``at``.
         """
         if item is None:
             return cls({}, {}, {})

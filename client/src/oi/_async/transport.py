@@ -133,11 +133,14 @@ class AsyncTransport:
     ) -> httpx.Response:
         """Send a request and return the reply.
 
-        After a reply 429 or 503, or a 502 of a proxy, the request is sent again when its ``Retry-After`` has passed. If
-        the service may have made a change, because the connection was lost or a reply 502 or 503 does not rule it out,
-        the request is sent again only if a repetition is safe: GET, HEAD, PUT, DELETE, and requests with an
-        ``Idempotency-Key``. These are also repeated while the service still works on an earlier attempt. If a repeated
-        DELETE without ETag gets 404, the deletion succeeded.
+        The request is sent again when its ``Retry-After`` has passed:
+
+        - always, after a 429, and after a 502 or 503 that rules out that the service has made a change;
+        - only if a repetition is safe, after another 502 or 503, or if the connection was lost. It is safe for GET,
+          HEAD, PUT, DELETE, and requests with an ``Idempotency-Key``, which are also repeated while the service still
+          works on an earlier attempt.
+
+        If a repeated DELETE without ETag gets 404, the deletion succeeded.
 
         Args:
             method: HTTP method.

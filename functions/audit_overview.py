@@ -127,7 +127,8 @@ def encode_pending_amendments_cursor(page: PendingPage) -> str | None:
     return encode_cursor(PENDING_CURSOR, page.places[-1]) if page.has_more else None
 
 
-def _build_pending_amendments_body(page: PendingPage) -> bytes:
+def serialise_pending_amendments(page: PendingPage) -> bytes:
+    """Return a JSON array of the amendments of a page; placeholders of damaged ones have their scope."""
     damaged = set(page.result.damaged)
     texts = []
     for record, place in zip(page.result.records, page.places, strict=True):
@@ -136,10 +137,12 @@ def _build_pending_amendments_body(page: PendingPage) -> bytes:
             # The placeholder of a damaged record does not contain the scope.
             text = serialise_json({**json.loads(text), "ScopeKey": place.scope_key})
         texts.append(text)
-    return b'{"amendments":[%b],"cursor":%b}' % (
-        b",".join(texts),
-        serialise_json(encode_pending_amendments_cursor(page)),
-    )
+    return b"[%b]" % b",".join(texts)
+
+
+def _build_pending_amendments_body(page: PendingPage) -> bytes:
+    cursor = serialise_json(encode_pending_amendments_cursor(page))
+    return b'{"amendments":%b,"cursor":%b}' % (serialise_pending_amendments(page), cursor)
 
 
 def parse_pending_amendments_cursor(cursor: str | None) -> PendingPlace | None:

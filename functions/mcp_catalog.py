@@ -14,7 +14,12 @@ from typing import Any, Final, TypedDict
 import orjson
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field, StrictInt, StrictStr
 
-from functions.audit_overview import PageQuery, encode_pending_amendments_cursor, parse_pending_amendments_cursor
+from functions.audit_overview import (
+    PageQuery,
+    encode_pending_amendments_cursor,
+    parse_pending_amendments_cursor,
+    serialise_pending_amendments,
+)
 from functions.mcp_arguments import add_argument_descriptions
 from functions.mcp_queries import add_nearest_names_to_error
 from functions.reply_docs.connections import ConnectionSignal
@@ -303,5 +308,5 @@ async def _list_pending_amendments(arguments: PendingDecisionsArguments) -> dict
     )
     if sum(map(measure_json_size, page.result.records)) > MAX_RESULT_BYTES:
         raise build_result_too_large_error()
-    records = await services().runtime.run_in_thread(page.result.to_json_array)
+    records = await services().runtime.run_in_thread(serialise_pending_amendments, page)
     return {"amendments": orjson.Fragment(records), "cursor": encode_pending_amendments_cursor(page)}

@@ -94,4 +94,5 @@ def _format_records_as_csv_text(records: Sequence[ChainRecord]) -> str:
 def _build_cells(content: Mapping[str, Any]) -> list[str]:
     # The stored filter fields are not used: the hash does not cover them, so a writer to the store could forge them.
     members = {**content, **get_filter_fields(content)}
-    return [escape_formula(str(members.get(name, ""))) for name in CSV_COLUMNS]
+    values = (members.get(name) for name in CSV_COLUMNS)
+    return ["" if value is None else escape_formula(str(value)) for value in values]

@@ -46,8 +46,9 @@ class CsvReader:
         self._bulk: BulkConverter | None = None
         head = source.read(0, HEAD_BYTES)
         self._encoding: TextEncoding = detect_encoding(head)
-        text = self._encoding.to_utf8(head[self._encoding.start :])
-        header_size = self._read_columns_and_header_size(text, is_whole_file=len(head) >= source.size)
+        is_whole_file = len(head) >= source.size
+        text = self._encoding.to_utf8(head[self._encoding.start :], is_last=is_whole_file)
+        header_size = self._read_columns_and_header_size(text, is_whole_file=is_whole_file)
         self._first = self._encoding.start + header_size
 
     @property
@@ -72,7 +73,7 @@ class CsvReader:
         step_bytes = STEP_BYTES if self._encoding.name == "utf-8" else 2 * STEP_BYTES
         raw = self._source.read(start, step_bytes if max_rows is None else HEAD_BYTES)
         is_last = start + len(raw) >= self._source.size
-        text = self._encoding.to_utf8(raw)
+        text = self._encoding.to_utf8(raw, is_last=is_last)
         width = len(self._columns)
         records = CsvRecords(text, self._delimiter, width=width, is_row=self._is_row, is_last=is_last)
         collector = self._convert_records(records, first_row, max_rows)
@@ -80,7 +81,7 @@ class CsvReader:
         if not end and not is_last:
             detail = f"Row {first_row} has more than {len(raw)} bytes. Each row must end with a line break."
             raise FileRejectedError(detail)
-        # At the end of the file, an incomplete character is skipped.
+        # At the end of the file, the text of an incomplete character has another size.
         used = len(raw) if end == len(text) and is_last else self._encoding.count_file_bytes(text[:end])
         rows = collector.number - first_row + 1
         return StepRows(start + used, rows, collector.build_table(), collector.rejected)

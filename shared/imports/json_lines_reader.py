@@ -52,7 +52,7 @@ class JsonLinesReader:
             return None
         raw = self._source.read(start, STEP_BYTES if max_rows is None else HEAD_BYTES)
         is_last = start + len(raw) >= self._source.size
-        text = self._encoding.to_utf8(raw)
+        text = self._encoding.to_utf8(raw, is_last=is_last)
         end = len(text) if is_last else text.rfind(b"\n") + 1
         if not end:
             detail = f"Row {first_row} has more than {len(raw)} bytes. Each row must end with a line break."

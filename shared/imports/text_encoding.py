@@ -9,6 +9,7 @@ from shared.imports.row_mapping import FileRejectedError
 _SAMPLE_BYTES: Final = 4096
 _MOST_BYTES_PER_NUL: Final = 4
 """Maximum number of bytes per NUL byte in UTF-16 text that is also valid UTF-8, which is mostly ASCII characters."""
+_NOT_UTF8: Final = b"\xff"
 _MARKS: Final = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))
 
 
@@ -24,15 +25,23 @@ class TextEncoding:
     name: str
     start: int
 
-    def to_utf8(self, raw: bytes) -> bytes:
-        """Convert bytes of an imported file to UTF-8.
+    def to_utf8(self, raw: bytes, *, is_last: bool) -> bytes:
+        """Convert bytes of an imported file to UTF-8, which is returned unchanged.
 
-        An incomplete last character of UTF-16 is left out; UTF-8 is returned unchanged. An unpaired surrogate of UTF-16
-        becomes bytes that are not UTF-8, so that the row is rejected like a damaged row of a UTF-8 file.
+        An unpaired surrogate of UTF-16, or an incomplete character at the end of the file, becomes bytes that are not
+        UTF-8, so that the row is rejected like a damaged row of a UTF-8 file. An incomplete character before more bytes
+        is left out.
+
+        Args:
+            raw: part of the file, from the start of a character.
+            is_last: whether the file ends with this part.
         """
         if self.name == "utf-8":
             return raw
-        return codecs.getincrementaldecoder(self.name)("surrogatepass").decode(raw).encode("utf-8", "surrogatepass")
+        decoder = codecs.getincrementaldecoder(self.name)("surrogatepass")
+        text = decoder.decode(raw).encode("utf-8", "surrogatepass")
+        incomplete, _ = decoder.getstate()
+        return text + _NOT_UTF8 if is_last and incomplete else text
 
     def count_file_bytes(self, utf8: bytes) -> int:
         """Return the number of bytes that a text takes in the file's encoding.

@@ -318,7 +318,8 @@ class Checkpoints:
             except Exception:  # noqa: BLE001  a failure must not stop the other chains
                 self._failures.add(chain)
                 count("workspace.checkpoint.failures", target=chain.target.value)
-                _LOG.exception("creating a checkpoint failed", extra=logs.fields(target=chain.target))
+                extra = logs.fields(target=chain.target, scopeKey=chain.scope_key)
+                _LOG.exception("creating a checkpoint failed", extra=extra)
             else:
                 self._failures.remove(chain)
         await self._save_checkpoint_sizes([*self._unsaved])

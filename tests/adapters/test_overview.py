@@ -294,6 +294,15 @@ async def test_a_forged_filter_field_hides_no_pending_amendment(tmp_path: Path) 
         assert [place.sequence for place in page.places] == [1]
 
 
+async def test_an_entry_of_a_chain_of_events_is_not_listed(tmp_path: Path) -> None:
+    """An entry that a writer to the file adds for another chain is ignored; it once repeated without an end."""
+    async with open_sqlite(tmp_path) as adapter:
+        await append_records(adapter.store, EVENTS, build_event(), second=1)
+        await adapter.add_entry(EVENTS, 1, "2026-01-05T08:00:01.000000Z")
+        overview = AuditOverview(adapter.overview, adapter.store, cast("Checkpoints", None))
+        assert (await overview.list_pending_amendments(None, 10)).places == []
+
+
 async def test_a_page_of_pending_amendments_has_a_maximum_size(adapter: OpenedOverview) -> None:
     """A page has at least one entry, and ends before its maximum size is exceeded."""
     await append_records(adapter.store, AMENDMENTS, build_amendment(), build_amendment(), second=1)

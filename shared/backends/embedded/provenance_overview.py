@@ -265,7 +265,7 @@ def _select_pending_entries(
     sql = (
         "SELECT entry.timestamp, scope, entry.sequence FROM pending_amendments AS entry "
         "CROSS JOIN chains ON chains.chain = entry.chain "
-        "WHERE (entry.timestamp, entry.chain, entry.sequence) > (?, ?, ?) "
+        "WHERE (entry.timestamp, entry.chain, entry.sequence) > (?, ?, ?) AND target = 'DomainAmendments' "
         "AND typeof(entry.timestamp) = 'text' AND typeof(entry.sequence) = 'integer' AND typeof(scope) = 'text' "
         "ORDER BY entry.timestamp, entry.chain, entry.sequence LIMIT ?"
     )

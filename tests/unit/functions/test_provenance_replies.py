@@ -67,6 +67,13 @@ def test_a_forged_filter_field_is_not_exported(forged: dict[str, str]) -> None:
     assert read_csv_row(record._replace(projection=forged)) == read_csv_row(record)
 
 
+def test_a_cell_of_a_null_value_is_empty() -> None:
+    """The cell of a property that is null in an altered record is empty."""
+    record = build_record()
+    row = read_csv_row(record._replace(canonical=record.canonical.replace(b'"UserID":"=ann"', b'"UserID":null')))
+    assert row["UserID"] == ""
+
+
 def test_a_row_of_an_amendment_has_its_author_and_time() -> None:
     """The columns UserID and Timestamp of an amendment contain AmendedBy and AmendedAt."""
     draft = build_record_draft({"AmendedBy": "ann", "EntityType": "Batch", "EntityID": "B-1"}, "AmendedAt")

@@ -42,6 +42,8 @@ def test_a_row_with_an_unpaired_surrogate_is_rejected(monkeypatch: pytest.Monkey
     reason = "The row is not valid UTF-8 or UTF-16 text."
     assert list_rejected_rows(reader) == [(1, reason), (2, reason)]
     assert [(each["number"], each["payload"]) for each in list_messages(reader)] == [(3, '{"x":"\U0001f600"}')]
+    cut_off = open_csv("\ufefftime,x\n2026-01-05T10:00:00Z,a\ud83d".encode(encoding, "surrogatepass"))
+    assert list_rejected_rows(cut_off) == [(1, reason)]
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-16"])

@@ -22,8 +22,18 @@ def test_the_encoding_of_a_text_file_is_recognised(head: bytes, name: str, start
     found = detect_encoding(head)
     assert (found.name, found.start) == (name, start)
     text = "Kühl\n"
-    assert found.to_utf8(text.encode(name)) == text.encode()
+    assert found.to_utf8(text.encode(name), is_last=True) == text.encode()
     assert found.count_file_bytes(text.encode()) == len(text.encode(name))
+
+
+@pytest.mark.parametrize("incomplete", [b"\x3d\xd8", b"\x41"])
+def test_an_incomplete_character_at_the_end_of_a_file_is_no_text(incomplete: bytes) -> None:
+    """An incomplete character of UTF-16 is left out before more bytes, and is invalid text at the end of a file."""
+    encoding = detect_encoding(codecs.BOM_UTF16_LE)
+    raw = "abc".encode("utf-16-le") + incomplete
+    assert encoding.to_utf8(raw, is_last=False) == b"abc"
+    with pytest.raises(UnicodeDecodeError):
+        encoding.to_utf8(raw, is_last=True).decode()
 
 
 @pytest.mark.parametrize(

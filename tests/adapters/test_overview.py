@@ -460,3 +460,20 @@ async def test_a_broken_chain_without_a_head_item_is_listed(adapter: OpenedOverv
     await adapter.overview.save_verdict(chains[1], replace(valid, records=1), "2026-01-05T09:00:01.000000Z")
     assert await adapter.overview.list_chains(None, None, 10, broken_only=True) == []
     assert (await summarize_chain(adapter, chains[1])).records == 1
+
+
+async def test_foreign_items_neither_break_a_chain_nor_stop_the_index(tmp_path: Path) -> None:
+    """An item that a writer to Cosmos DB adds marks no chain as broken; an index item with any id can be removed."""
+    async with open_cosmos(tmp_path) as adapter:
+        overview = cast("CosmosChainOverview", adapter.overview)
+        await append_records(adapter.store, EVENTS, build_event())
+        await append_records(adapter.store, AMENDMENTS, build_amendment(), second=1)
+        members = {"at": "2026-01-05T09:00:00.000000Z", "records": 1, "valid": False, "brokenAt": "1", "reason": "r"}
+        place = {"id": "x", "chain": compute_partition_key(EVENTS, 1), "append": "x", "scope": EVENTS.scope_key}
+        await overview._items[EVENTS.target].put_if_unchanged(None, {**place, "verdict": members})
+        assert await overview.list_chains(None, None, 10, broken_only=True) == []
+        entry = build_pending_amendments_item(AMENDMENTS, 1, "2026-01-05T08:00:00.000000Z", [1])
+        await overview._items[AMENDMENTS.target].put_if_unchanged(None, {**entry, "id": "a|b", "append": "a|b"})
+        first, second = await overview.list_pending_amendments(None, 10, MANY)
+        await overview.remove_pending_entries([first])
+        assert await overview.list_pending_amendments(None, 10, MANY) == [second]

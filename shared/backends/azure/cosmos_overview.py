@@ -47,7 +47,9 @@ _BYTES: Final = 8_000_000
 _LONGEST_WAIT_SECONDS: Final = 0.05
 _IS_PENDING: Final = "c.p.Status = 'pending' AND NOT IS_DEFINED(c.p.AmendmentID)"
 _SUMMARIES: Final = "SELECT * FROM c WHERE c.scope {comparison} @after ORDER BY c.scope"
-_BROKEN: Final = "SELECT * FROM c WHERE c.verdict.valid = false AND c.scope {comparison} @after ORDER BY c.scope"
+_BROKEN: Final = (
+    "SELECT * FROM c WHERE c.id = 'status' AND c.verdict.valid = false AND c.scope {comparison} @after ORDER BY c.scope"
+)
 _UNCOUNTED: Final = "SELECT * FROM c WHERE c.id = 'head' AND (NOT IS_DEFINED(c.counts['from']) OR c.counts['from'] > 0)"
 _PENDING: Final = "SELECT * FROM c WHERE c.pendingAt >= @from ORDER BY c.pendingAt"
 
@@ -143,7 +145,9 @@ class CosmosChainOverview:
             name = (entry.place.chain, entry.token)
             removed[name] = removed.get(name, 0) + 1
         for (chain, token), count in removed.items():
-            partition, item_id, size = token.split("|")
+            partition, _, rest = token.partition("|")
+            # A writer to the store can create an item whose id contains the separator.
+            item_id, _, size = rest.rpartition("|")
             if count == int(size):
                 await self._items[chain.target].delete(item_id, partition)
 

@@ -418,7 +418,8 @@ def _find_checkpoint_fault(
     if newest is None:
         return None
     if signed is None:
-        return ChainFault(newest.name, f"the newest checkpoint is not trusted: {error}")
+        cause = error if newest.note else "it cannot be read"
+        return ChainFault(newest.name, f"the newest checkpoint is not trusted: {cause}")
     if verification.sequence < signed.size:
         missing = format_record_id(verification.sequence + 1)
         return ChainFault(missing, f"{missing} is missing: checkpoint {newest.name} counts {signed.size} records")

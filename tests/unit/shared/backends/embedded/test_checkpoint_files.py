@@ -57,5 +57,6 @@ async def test_a_link_to_a_missing_file_is_reported(truncated_ledger: Ledger) ->
     path.symlink_to(path.with_name("missing"))
     verdict = await truncated_ledger.verify(PLATFORM)
     assert (verdict.chain_valid, verdict.broken_at) == (False, f"{build_checkpoint_name_prefix(PLATFORM)}999999999999")
+    assert verdict.reason == "the newest checkpoint is not trusted: it cannot be read"
     with pytest.raises(NoteError):
         await truncated_ledger.checkpoints.create(PLATFORM)

@@ -115,17 +115,23 @@ async def test_messages_of_connections_are_sent_in_parallel_and_each_in_order(sp
 
 
 async def test_connections_take_turns(spool: SpoolThread, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A connection with full batches sends its next batch only after each other connection has sent one."""
+    """A connection with full batches sends its next batch only after each other connection has sent one.
+
+    Concurrent requests can arrive in another order, so one connection may be two requests ahead of another.
+    """
     monkeypatch.setattr(module, "MAX_MESSAGES", 1)
     monkeypatch.setattr("oi.gateway.spool.MAX_MESSAGES", 1)
     upstream = FakeUpstream(lambda *_: None)
-    for number in range(3):
-        for connection in range(6):
-            store_messages(spool, f"c{connection}", number)
+    lookups = [f"c{number}" for number in range(6)]
+    for number in range(6):
+        for lookup in lookups:
+            store_messages(spool, lookup, number)
     async with run_sender(spool, upstream) as metrics:
-        await wait_for_count(metrics, "sent_messages_total", 18)
+        await wait_for_count(metrics, "sent_messages_total", 36)
     sent = [lookup for lookup, _ in upstream.requests]
-    assert [len(set(sent[start : start + 6])) for start in range(0, 18, 6)] == [6, 6, 6]
+    for end in range(1, 37):
+        counts = [sent[:end].count(lookup) for lookup in lookups]
+        assert max(counts) - min(counts) <= 2, sent
 
 
 @pytest.mark.parametrize(

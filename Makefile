@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 VENV := .venv
 PYTHON := $(VENV)/bin/python
-# Two workers more than CI has cores: with one, a fifth of the processor time was idle while tests waited.
+# One worker more than CI has cores: about a tenth of the time of the tests is waiting.
 PYTEST_WORKERS ?= 4
 # Tests start about a hundred processes of the service; without byte code each of them compiles every module again.
 unexport PYTHONDONTWRITEBYTECODE

@@ -4,7 +4,7 @@ SHELL := /bin/bash
 VENV := .venv
 PYTHON := $(VENV)/bin/python
 # One worker more than CI has cores: about a tenth of the time of the tests is waiting.
-PYTEST_WORKERS ?= 4
+PYTEST_WORKERS ?= 3
 # Tests start about a hundred processes of the service; without byte code each of them compiles every module again.
 unexport PYTHONDONTWRITEBYTECODE
 

@@ -1,28 +1,17 @@
-import { render } from "preact";
-import { act } from "preact/test-utils";
-import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { expect, test, vi } from "vitest";
 import { ExportDialog } from "@/pages/audit/ExportDialog.tsx";
 import { session } from "@/session/index.ts";
+import { mountRoot, press, root, show } from "../mounted.ts";
 
 const CHAIN = { target: "DomainEvents", scopeKey: "line-1" } as const;
 
-let root: HTMLElement;
-
-beforeEach(() => {
-  HTMLDialogElement.prototype.showModal ??= () => undefined;
-  root = document.body.appendChild(document.createElement("div"));
-});
-
-afterEach(() => {
-  act(() => render(null, root));
-  root.remove();
-});
+mountRoot();
 
 async function exportFile(headers: Record<string, string>): Promise<void> {
   vi.spyOn(HTMLAnchorElement.prototype, "click").mockReturnValue();
   vi.spyOn(session.api, "fetch").mockResolvedValue(new Response("[]", { headers }));
-  await act(() => render(<ExportDialog chain={CHAIN} filters={{}} onClose={() => undefined} />, root));
-  await act(() => [...root.querySelectorAll("button")].find((button) => button.textContent === "Export")?.click());
+  await show(<ExportDialog chain={CHAIN} filters={{}} onClose={() => undefined} />);
+  await press("Export");
   await vi.waitFor(() => expect(root.textContent).toContain("The file contains all matching records."));
 }
 

@@ -1,6 +1,7 @@
 """Sends stored messages: several connections at the same time, and the messages of each connection in order."""
 
 import asyncio
+import itertools
 import logging
 import time
 from typing import Protocol
@@ -52,7 +53,8 @@ class Sender:
         self._changed = asyncio.Event()
         self._sending: dict[str, asyncio.Task[None]] = {}
         self._next_at: dict[str, float] = {}
-        self._started_at: dict[str, float] = {}
+        self._last_turns: dict[str, int] = {}
+        self._turns = itertools.count(1)
         self._max_bytes: dict[str, int] = {}
         self._paused_until = 0.0
         self._pause = _FIRST_PAUSE_SECONDS
@@ -89,7 +91,7 @@ class Sender:
         # Look again after a while: a full spool stores nothing and so wakes no sender.
         nearest = _LONGEST_PAUSE_SECONDS
         # Connections take turns; otherwise four of them with many messages would occupy all requests.
-        for lookup in sorted(self._spool.spool.lookups, key=lambda each: self._started_at.get(each, 0.0)):
+        for lookup in sorted(self._spool.spool.lookups, key=lambda each: self._last_turns.get(each, 0)):
             if len(self._sending) >= CONCURRENT:
                 return nearest
             if lookup in self._sending:
@@ -98,7 +100,8 @@ class Sender:
             if wait > 0:
                 nearest = min(nearest, wait)
                 continue
-            self._started_at[lookup] = now
+            # A number, not the time: requests that start together have turns, too.
+            self._last_turns[lookup] = next(self._turns)
             task = self._sending[lookup] = asyncio.create_task(self._send_next_batch(lookup))
             task.add_done_callback(lambda _, lookup=lookup: self._finish_request(lookup))  # type: ignore[misc]
         return nearest

@@ -267,6 +267,8 @@ def test_unchanged_query_rows_get_304(service_with_readings: Service) -> None:
     assert (again.status_code, again.content, again.headers["etag"]) == (304, b"", first.headers["etag"])
     assert client.get(address, headers={"If-None-Match": '"other"'}).status_code == 200
     assert check_failing_fields(client.get(address, headers={"If-None-Match": "other"})) == ["If-None-Match"]
+    both = client.get(address, params={"timeRange": "x"}, headers={"If-None-Match": "other"})
+    assert sorted(check_failing_fields(both)) == ["If-None-Match", "timeRange"]
     assert client.get(address, headers={"Accept": "text/csv"}).headers["etag"] != first.headers["etag"]
 
 

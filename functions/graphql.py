@@ -19,6 +19,8 @@ from shared.wiring import services
 
 ROUTE = "v1/{workspaceId}/graphql"
 GRAPHQL_JSON: Final = "application/graphql-response+json"
+_BYTES_PER_FIELD: Final = 8
+"""Estimated size of a field in a reply, which decides whether a worker thread serialises the reply."""
 _METHODS: Final = frozenset({"GET", "HEAD", "POST"})
 """HTTP methods of the endpoint; error replies to other methods are problem documents."""
 
@@ -165,7 +167,13 @@ async def _execute_request(call: Call[Any, Any]) -> Reply:
         parameters.operation_name,
         queries_only=call.request.method != "POST",
     )
-    return build_graphql_reply(call.request, outcome.body, executed=outcome.executed)
+    return await services().runtime.run_in_thread_if_large(
+        outcome.max_fields * _BYTES_PER_FIELD,
+        build_graphql_reply,
+        call.request,
+        outcome.body,
+        executed=outcome.executed,
+    )
 
 
 async def _parse_query_string(request: Request) -> dict[str, Any]:

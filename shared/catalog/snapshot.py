@@ -1,9 +1,11 @@
 """Immutable copy of the workspace catalog in one version, with the indexes that requests use."""
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
+from itertools import chain
 
 from shared.auth.rights import Role
 from shared.catalog.items import ItemKind
@@ -111,6 +113,14 @@ class Catalog:
     def find_database(self, lookup: str) -> OwnedDatabase | None:
         """Return the database with this lookup (id in URLs, unique in the workspace); None if it does not exist."""
         return self._databases.get(lookup)
+
+    @cached_property
+    def longest_own_list(self) -> int:
+        """Length of the longest of these lists: connections or queries of a surface, surfaces of a connection."""
+        queries_by_surface = Counter(stored.value.surface for stored in self.queries.values())
+        connections = (len(stored.value.connections) for stored in self.surfaces.values())
+        surfaces = map(len, self._surfaces_by_connection.values())
+        return max(chain(queries_by_surface.values(), connections, surfaces), default=0)
 
     @cached_property
     def _databases(self) -> Mapping[str, OwnedDatabase]:

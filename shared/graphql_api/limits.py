@@ -31,6 +31,9 @@ MAX_TOKENS: Final = 5_000
 MAX_ROWS: Final = MAX_LIMIT
 """Maximum sum of the limits of all queries that one operation executes."""
 
+MAX_OWN_LIST_FIELDS: Final = 200_000
+"""Maximum number of fields that the items of all lists of connections and surfaces in one result have together."""
+
 MAX_TYPES: Final = 5
 """Maximum number of ``__type`` fields of an introspection."""
 
@@ -65,7 +68,7 @@ def find_exceeded_limit_error(
     aliases = _count_aliases(document.definitions)
     if aliases > MAX_ALIASES:
         return f"The request has {aliases} aliases; at most {MAX_ALIASES} are allowed."
-    depth, cost, rows = _OperationMeter(document, operation, variables).measure_operation()
+    depth, cost, rows = _OperationMeter(operation, _map_fragments(document), variables).measure_operation()
     if depth > MAX_DEPTH:
         return f"The request is {depth} fields deep; a depth of at most {MAX_DEPTH} is allowed."
     if cost > MAX_COST:
@@ -76,6 +79,35 @@ def find_exceeded_limit_error(
             f"at most {MAX_ROWS} are allowed."
         )
     return None
+
+
+def estimate_result_fields(
+    document: DocumentNode, operation: OperationDefinitionNode, variables: Mapping[str, Any], longest_own_list: int
+) -> int:
+    """Return an upper bound of the number of fields in the result of a GraphQL operation.
+
+    Args:
+        document: validated document, without cycles of fragments.
+        operation: operation to execute.
+        variables: variables of the request, which can contain page sizes.
+        longest_own_list: length of the longest list of a connection or surface in the workspace catalog.
+    """
+    fragments = _map_fragments(document)
+    return _OperationMeter(operation, fragments, variables, longest_own_list).measure_operation().cost
+
+
+def count_fields_of_item(
+    list_nodes: Iterable[FieldNode], operation: OperationDefinitionNode, fragments: Mapping[str, FragmentDefinitionNode]
+) -> int:
+    """Return the number of fields that each item of a list has in the result, without the items of its own lists.
+
+    Args:
+        list_nodes: nodes of the field that returns the list.
+        operation: operation that is executed.
+        fragments: fragments of its document, by name.
+    """
+    meter = _OperationMeter(operation, fragments, {}, own_list_cost=0)
+    return sum(meter.measure_selections(node.selection_set).cost for node in list_nodes if node.selection_set)
 
 
 def is_introspection(document: DocumentNode, operation: OperationDefinitionNode) -> bool:
@@ -120,11 +152,23 @@ def _map_fragments(document: DocumentNode) -> dict[str, FragmentDefinitionNode]:
 
 
 class _OperationMeter:
-    """Meter of the depth and cost of a GraphQL operation; each fragment is measured once."""
+    """Meter of the depth and cost of a GraphQL operation; each fragment is measured once.
+
+    Args:
+        operation: operation to measure.
+        fragments: fragments of its document by name, without cycles.
+        variables: variables of the request.
+        own_list_cost: number of items that count for a list of a connection or surface.
+    """
 
     def __init__(
-        self, document: DocumentNode, operation: OperationDefinitionNode, variables: Mapping[str, Any]
+        self,
+        operation: OperationDefinitionNode,
+        fragments: Mapping[str, FragmentDefinitionNode],
+        variables: Mapping[str, Any],
+        own_list_cost: int = _OWN_LIST_COST,
     ) -> None:
+        self._own_list_cost = own_list_cost
         self._operation = operation
         defaults = {
             each.variable.name.value: int(each.default_value.value)
@@ -133,14 +177,15 @@ class _OperationMeter:
             if isinstance(each.default_value, IntValueNode) and len(each.default_value.value) <= _INT_DIGITS
         }
         self._variables = {**defaults, **variables}
-        self._fragments = _map_fragments(document)
+        self._fragments = fragments
         self._fragment_weights: dict[tuple[str, bool], _Weight] = {}
 
     def measure_operation(self) -> _Weight:
         """Return the nesting depth and the cost of the GraphQL operation, and the number of rows that it requests."""
-        return self._measure_selections(self._operation.selection_set, root=True)
+        return self.measure_selections(self._operation.selection_set, root=True)
 
-    def _measure_selections(self, selections: SelectionSetNode, *, root: bool) -> _Weight:
+    def measure_selections(self, selections: SelectionSetNode, *, root: bool = False) -> _Weight:
+        """Return the depth and the cost of selections; ``root`` is True for the selections of the operation itself."""
         weights = [self._measure_selection(selection, root=root) for selection in selections.selections]
         return _Weight(
             max((each.depth for each in weights), default=0),
@@ -153,24 +198,24 @@ class _OperationMeter:
             return self._measure_field(selection, root=root)
         if isinstance(selection, FragmentSpreadNode):
             return self._measure_fragment(selection.name.value, root=root)
-        return self._measure_selections(selection.selection_set, root=root)
+        return self.measure_selections(selection.selection_set, root=root)
 
     def _measure_fragment(self, name: str, *, root: bool) -> _Weight:
         key = (name, root)
         if key not in self._fragment_weights:
-            self._fragment_weights[key] = self._measure_selections(self._fragments[name].selection_set, root=root)
+            self._fragment_weights[key] = self.measure_selections(self._fragments[name].selection_set, root=root)
         return self._fragment_weights[key]
 
     def _measure_field(self, field: FieldNode, *, root: bool) -> _Weight:
         name = field.name.value
         if name in _INTROSPECTION or field.selection_set is None:
             return _Weight(1, 1)
-        subselections = self._measure_selections(field.selection_set, root=False)
+        subselections = self.measure_selections(field.selection_set, root=False)
         factor = (
             self._read_first_or_limit_argument(field, DEFAULT_SIZE, MAX_SIZE) if root and name in _ROOT_LISTS else 1
         )
         if not root and name in _OWN_LISTS:
-            factor = _OWN_LIST_COST
+            factor = self._own_list_cost
         rows = (
             self._read_first_or_limit_argument(field, DEFAULT_LIMIT, MAX_LIMIT)
             if root and name == "executeQuery"

@@ -1,21 +1,57 @@
 """Context that the resolvers of one GraphQL request share: caller, catalog snapshot and data loaders."""
 
+import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
 from aiodataloader import DataLoader
-from graphql import GraphQLError
+from graphql import GraphQLError, GraphQLResolveInfo
 
 from shared.auth.principals import Principal
 from shared.catalog.models import Connection, Surface, WarmQuery
 from shared.catalog.snapshot import Catalog, CatalogEntry
+from shared.graphql_api.error_codes import VALIDATION_ERROR
+from shared.graphql_api.limits import MAX_OWN_LIST_FIELDS, count_fields_of_item
 from shared.runtime import SYSTEM_RUNTIME, Runtime
 from shared.telemetry.connection_status import ConnectionStatuses
 from shared.telemetry.ports import ConnectionState
 from shared.warm_queries.columns import QueryColumns
+from shared.warm_queries.ports import Column
 from shared.warm_queries.service import WarmQueries
+
+type LoadedColumns = tuple[Column, ...] | BaseException
+"""Result columns of a query, or the error that occurred while they were loaded."""
+
+
+class PrefetchedColumns:
+    """Result columns of queries for an execution in a worker thread, which cannot load them itself."""
+
+    def __init__(self) -> None:
+        self._loaded: dict[str, LoadedColumns] = {}
+        self._missing: set[str] = set()
+
+    def get_columns(self, lookup: str) -> tuple[Column, ...]:
+        """Return the result columns of the query with this lookup (id in URLs), or raise the error of their loading.
+
+        If they are not loaded yet, remember the lookup for :meth:`load_missing`, and return no columns.
+        """
+        loaded = self._loaded.get(lookup)
+        if loaded is None:
+            self._missing.add(lookup)
+            return ()
+        if isinstance(loaded, BaseException):
+            raise loaded
+        return loaded
+
+    async def load_missing(self, loader: "DataLoader[str, Any]") -> bool:
+        """Load the columns that an execution requested in vain; return False if there are none."""
+        lookups = sorted(self._missing)
+        loaded = await asyncio.gather(*map(loader.load, lookups), return_exceptions=True)
+        self._loaded.update(zip(lookups, loaded, strict=True))
+        self._missing.clear()
+        return bool(lookups)
 
 
 @dataclass
@@ -33,6 +69,9 @@ class GraphQLRequest:
         runtime: clock for time ranges.
         failures: errors of fields that return a fallback value instead of null, because a null would propagate to the
             enclosing list.
+        prefetched: columns for an execution in a worker thread; None if resolvers can use ``columns``.
+        own_list_fields: number of fields of the items in all lists of connections and surfaces that were returned so
+            far.
     """
 
     principal: Principal
@@ -43,13 +82,48 @@ class GraphQLRequest:
     columns: "DataLoader[str, Any]" = field(repr=False)
     runtime: Runtime = SYSTEM_RUNTIME
     failures: list[GraphQLError] = field(default_factory=list)
+    prefetched: PrefetchedColumns | None = None
+    own_list_fields: int = 0
+
+    @property
+    def has_too_many_fields(self) -> bool:
+        """True if the items in lists of connections and surfaces had more fields than the limit."""
+        return self.own_list_fields > MAX_OWN_LIST_FIELDS
+
+    def start_again(self) -> None:
+        """Forget the failures and counts of an execution before the same operation is executed again."""
+        self.failures.clear()
+        self.own_list_fields = 0
 
     @cached_property
     def queries_by_surface(self) -> Mapping[str, list[CatalogEntry[WarmQuery]]]:
         """Saved KQL queries by their surface (group of connections), sorted by lookup (id in URLs)."""
         grouped: dict[str, list[CatalogEntry[WarmQuery]]] = {}
-        for stored in sort_by_lookup(self.catalog.queries):
+        for stored in self.sorted_queries:
             grouped.setdefault(stored.value.surface, []).append(stored)
+        return grouped
+
+    @cached_property
+    def sorted_queries(self) -> list[CatalogEntry[WarmQuery]]:
+        """Saved KQL queries, sorted by lookup (id in URLs)."""
+        return _sort_by_lookup(self.catalog.queries)
+
+    @cached_property
+    def sorted_surfaces(self) -> list[CatalogEntry[Surface]]:
+        """Surfaces (groups of connections), sorted by lookup (id in URLs)."""
+        return _sort_by_lookup(self.catalog.surfaces)
+
+    @cached_property
+    def sorted_connections(self) -> list[CatalogEntry[Connection]]:
+        """Data connections, sorted by lookup (id in URLs)."""
+        return _sort_by_lookup(self.catalog.connections)
+
+    @cached_property
+    def connections_by_status(self) -> Mapping[str, list[CatalogEntry[Connection]]]:
+        """Data connections by their status, for instance CONNECTED, sorted by lookup (id in URLs)."""
+        grouped: dict[str, list[CatalogEntry[Connection]]] = {}
+        for stored in self.sorted_connections:
+            grouped.setdefault(self.derive_connection_status(stored.value), []).append(stored)
         return grouped
 
     def list_surfaces_of_connection(self, connection: Connection) -> list[CatalogEntry[Surface]]:
@@ -60,6 +134,32 @@ class GraphQLRequest:
         """Return the data connections that belong to a surface (group of connections)."""
         known = self.catalog.connections
         return [known[lookup] for lookup in surface.connections if lookup in known]
+
+    def list_queries_of_surface(self, surface: Surface) -> list[CatalogEntry[WarmQuery]]:
+        """Return the saved KQL queries of a surface (group of connections)."""
+        return self.queries_by_surface.get(surface.lookup, [])
+
+    def count_own_list(self, length: int, info: GraphQLResolveInfo["GraphQLRequest"]) -> None:
+        """Add the fields of a list of a connection or surface to the count of this request.
+
+        Args:
+            length: number of items in the list.
+            info: the executed field, as its resolver receives it.
+
+        Raises:
+            GraphQLError: the items of all lists have too many fields.
+        """
+        node = info.field_nodes[0]
+        if id(node) not in self._fields_of_item:
+            self._fields_of_item[id(node)] = count_fields_of_item(info.field_nodes, info.operation, info.fragments)
+        self.own_list_fields += length * self._fields_of_item[id(node)]
+        if self.has_too_many_fields:
+            raise build_too_many_fields_error()
+
+    @cached_property
+    def _fields_of_item(self) -> dict[int, int]:
+        """Number of fields of an item, by the ``id`` of the syntax node of its list."""
+        return {}
 
     def find_query_by_name_or_lookup(self, name: str) -> CatalogEntry[WarmQuery] | None:
         """Find a saved KQL query by name or lookup (id in URLs); None if it does not exist.
@@ -78,7 +178,16 @@ class GraphQLRequest:
         return {stored.value.name: stored for stored in self.catalog.queries.values()}
 
 
-def sort_by_lookup[T](items: Mapping[str, CatalogEntry[T]]) -> list[CatalogEntry[T]]:
+def build_too_many_fields_error() -> GraphQLError:
+    """Build the error for a request whose lists of connections and surfaces have more fields than the limit."""
+    return GraphQLError(
+        f"The lists of connections and surfaces in the result have more than {MAX_OWN_LIST_FIELDS} fields; select "
+        "fewer nested lists or fields, or smaller pages.",
+        extensions={"code": VALIDATION_ERROR},
+    )
+
+
+def _sort_by_lookup[T](items: Mapping[str, CatalogEntry[T]]) -> list[CatalogEntry[T]]:
     """Return catalog entries sorted by their lookup (id in URLs)."""
     return [items[lookup] for lookup in sorted(items)]
 

@@ -8,7 +8,7 @@ schema.
 
 import asyncio
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from datetime import datetime
 from typing import Any, Final
 
@@ -33,7 +33,7 @@ from shared.catalog.models import Connection, Surface, WarmQuery
 from shared.catalog.snapshot import CatalogEntry
 from shared.errors import FieldError, Kind, WorkspaceError, build_invalid_field_error, build_invalid_fields_error
 from shared.graphql_api.paging import ListPage, PageRequest, to_cursor
-from shared.graphql_api.request import GraphQLRequest, sort_by_lookup
+from shared.graphql_api.request import GraphQLRequest
 from shared.runtime import Runtime
 from shared.text_formats.serialisation import serialise_rows
 from shared.timestamps import format_rfc3339, parse_rfc3339
@@ -141,7 +141,7 @@ def list_queries(_: Any, info: Info, surface: str | None = None, **paging: Any) 
     """Resolve the field ``queries``: return a page of saved queries, optionally of one surface (connection group)."""
     request = _require_catalog_read(info)
     if surface is None:
-        return PageRequest(**paging).select_page(sort_by_lookup(request.catalog.queries))
+        return PageRequest(**paging).select_page(request.sorted_queries)
     known = request.catalog.surfaces
     lookup = surface if surface in known else next((key for key, one in known.items() if one.value.name == surface), "")
     return PageRequest(**paging).select_page(request.queries_by_surface.get(lookup, []))
@@ -157,9 +157,7 @@ def find_query(_: Any, info: Info, name: str) -> CatalogEntry[WarmQuery] | None:
 def list_connections(_: Any, info: Info, status: str | None = None, **paging: Any) -> ListPage:
     """Resolve the field ``connections``: return a page of connections, optionally only connections with one status."""
     request = _require_catalog_read(info)
-    ordered = sort_by_lookup(request.catalog.connections)
-    if status is not None:
-        ordered = [stored for stored in ordered if request.derive_connection_status(stored.value) == status]
+    ordered = request.sorted_connections if status is None else request.connections_by_status.get(status, [])
     return PageRequest(**paging).select_page(ordered)
 
 
@@ -172,7 +170,7 @@ def find_connection(_: Any, info: Info, *, id: str) -> CatalogEntry[Connection] 
 @QUERY.field("surfaces")
 def list_surfaces(_: Any, info: Info, **paging: Any) -> ListPage:
     """Resolve the field ``surfaces``: return a page of surfaces (groups of connections)."""
-    return PageRequest(**paging).select_page(sort_by_lookup(_require_catalog_read(info).catalog.surfaces))
+    return PageRequest(**paging).select_page(_require_catalog_read(info).sorted_surfaces)
 
 
 @QUERY.field("surface")
@@ -276,20 +274,34 @@ def _to_execution_result(run: QueryResult, rows: _RowsOnDemand) -> dict[str, Any
     }
 
 
-async def _load_columns(stored: CatalogEntry[WarmQuery], info: Info) -> dict[str, Any]:
+def _resolve_columns(stored: CatalogEntry[WarmQuery], info: Info) -> dict[str, Any] | Awaitable[dict[str, Any]]:
     """Resolve the field ``schema``: return a query's result columns.
 
     If the columns are unknown, return an empty list and record an error.
 
     The result must not be null, because GraphQL would then set the enclosing list to null.
     """
+    prefetched = info.context.prefetched
+    if prefetched is None:
+        return _load_columns(stored, info)
+    try:
+        return {"columns": prefetched.get_columns(stored.value.lookup)}
+    except WorkspaceError as error:
+        return _record_unknown_columns(error, info)
+
+
+async def _load_columns(stored: CatalogEntry[WarmQuery], info: Info) -> dict[str, Any]:
     try:
         known: tuple[Column, ...] = await info.context.columns.load(stored.value.lookup)
     except WorkspaceError as error:
-        failure = GraphQLError(error.detail, info.field_nodes, path=info.path.as_list(), original_error=error)
-        info.context.failures.append(failure)
-        return {"columns": ()}
+        return _record_unknown_columns(error, info)
     return {"columns": known}
+
+
+def _record_unknown_columns(error: WorkspaceError, info: Info) -> dict[str, Any]:
+    failure = GraphQLError(error.detail, info.field_nodes, path=info.path.as_list(), original_error=error)
+    info.context.failures.append(failure)
+    return {"columns": ()}
 
 
 def _build_connection_stats(stored: CatalogEntry[Connection], info: Info) -> dict[str, Any]:
@@ -306,6 +318,19 @@ def _describe_approval(stored: CatalogEntry[WarmQuery], _: Info) -> dict[str, An
         return None
     signature = None if approval.signature is None else approval.signature.model_dump(by_alias=True)
     return {"approvedBy": approval.approved_by, "approvedAt": approval.approved_at, "signature": signature}
+
+
+def _resolve_own_list[T](
+    list_items: Callable[[GraphQLRequest, T], list[Any]],
+) -> Callable[[CatalogEntry[T], Info], list[Any]]:
+    """Return a resolver for a list of a connection or surface; it counts the fields of the list's items."""
+
+    def resolve_list(stored: CatalogEntry[T], info: Info) -> list[Any]:
+        items = list_items(info.context, stored.value)
+        info.context.count_own_list(len(items), info)
+        return items
+
+    return resolve_list
 
 
 def _build_edges(page: ListPage, _: Info) -> list[dict[str, Any]]:
@@ -340,16 +365,16 @@ WARM_QUERY = _build_catalog_entry_type(
 )
 WARM_QUERY.set_field("approval", _describe_approval)
 WARM_QUERY.set_field("surface", lambda stored, info: info.context.catalog.surfaces.get(stored.value.surface))
-WARM_QUERY.set_field("schema", _load_columns)
+WARM_QUERY.set_field("schema", _resolve_columns)
 CONNECTION = _build_catalog_entry_type("Connection", id="lookup", name="name", type="type")
 CONNECTION.set_field("status", lambda stored, info: info.context.derive_connection_status(stored.value))
-CONNECTION.set_field("surfaces", lambda stored, info: info.context.list_surfaces_of_connection(stored.value))
+CONNECTION.set_field("surfaces", _resolve_own_list(GraphQLRequest.list_surfaces_of_connection))
 CONNECTION.set_field("stats", _build_connection_stats)
 EXECUTION_RESULT = ObjectType("ExecuteQueryResult")
 EXECUTION_RESULT.set_field("rows", lambda result, _: result["rows"].serialise())
 SURFACE = _build_catalog_entry_type("Surface", id="lookup", name="name", description="description")
-SURFACE.set_field("connections", lambda stored, info: info.context.list_connections_of_surface(stored.value))
-SURFACE.set_field("queries", lambda stored, info: info.context.queries_by_surface.get(stored.value.lookup, []))
+SURFACE.set_field("connections", _resolve_own_list(GraphQLRequest.list_connections_of_surface))
+SURFACE.set_field("queries", _resolve_own_list(GraphQLRequest.list_queries_of_surface))
 
 TYPES = (
     QUERY,

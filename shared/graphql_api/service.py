@@ -1,8 +1,8 @@
 """Execution of GraphQL requests: parsing, limits, resolvers and errors."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from inspect import isawaitable
 from pathlib import Path
 from types import CoroutineType
@@ -13,6 +13,7 @@ from graphql import (
     ExecutionResult,
     GraphQLError,
     GraphQLSchema,
+    OperationDefinitionNode,
     OperationType,
     ValueNode,
     execute,
@@ -25,9 +26,15 @@ from shared.catalog.snapshot import Catalog
 from shared.errors import Kind, WorkspaceError
 from shared.graphql_api.document_cache import DocumentCache, PreparedDocument
 from shared.graphql_api.error_codes import INTERNAL_ERROR, VALIDATION_ERROR, to_graphql_extensions
-from shared.graphql_api.limits import find_exceeded_limit_error, is_introspection
-from shared.graphql_api.request import GraphQLRequest, build_column_loader
+from shared.graphql_api.limits import estimate_result_fields, find_exceeded_limit_error, is_introspection
+from shared.graphql_api.request import (
+    GraphQLRequest,
+    PrefetchedColumns,
+    build_column_loader,
+    build_too_many_fields_error,
+)
 from shared.graphql_api.resolvers import DATE_TIME, JSON, TYPES
+from shared.interpreter import LARGE_VALUES, pause_garbage_collection
 from shared.observability import logs
 from shared.runtime import LARGE, SYSTEM_RUNTIME, Runtime
 from shared.telemetry.connection_status import ConnectionStatuses
@@ -38,6 +45,11 @@ from shared.warm_queries.service import WarmQueries
 SCHEMA_FILE: Final = Path(__file__).with_name("schema.graphql")
 _STATE_FIELDS: Final = frozenset({"status", "stats", "connections"})
 """Names of fields that need the connections' message statistics."""
+_MAX_FIELDS_IN_EVENT_LOOP: Final = 2_000
+"""Maximum number of fields in a result for which an operation is executed in the event loop.
+
+A field takes about 5 µs, and passing an operation to a worker thread takes as long as 20 fields.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,11 +58,13 @@ class GraphQLResult:
 
     Attributes:
         body: ``data`` and ``errors``, ready for JSON.
-        executed: False if the operation was rejected before its execution.
+        executed: False if the operation was rejected, for instance before its execution.
+        max_fields: upper bound of the number of fields in ``data``.
     """
 
     body: dict[str, Any]
     executed: bool
+    max_fields: int = 0
 
 
 class GraphQLService:
@@ -122,7 +136,7 @@ class GraphQLService:
             return _build_rejected_result([_build_validation_error_object(exceeded)])
         if is_introspection(prepared.document, operation):
             return await self._introspect(prepared, variables, operation_name)
-        return await self._execute_operation(principal, prepared, variables, operation_name)
+        return await self._execute_operation(principal, prepared, operation, variables)
 
     async def _introspect(
         self, prepared: PreparedDocument, variables: Mapping[str, Any], operation_name: str | None
@@ -144,21 +158,45 @@ class GraphQLService:
         self,
         principal: Principal,
         prepared: PreparedDocument,
+        operation: OperationDefinitionNode,
         variables: Mapping[str, Any],
-        operation_name: str | None,
     ) -> GraphQLResult:
         context = await self.build_context(principal, states=not _STATE_FIELDS.isdisjoint(prepared.fields))
+        assert prepared.document is not None  # noqa: S101  documents with errors are rejected above
         assert prepared.runnable is not None  # noqa: S101  documents with errors are rejected above
-        execution = execute(
+        start = partial(
+            execute,
             self.schema,
             prepared.runnable,
             context_value=context,
             variable_values=dict(variables),
-            operation_name=operation_name,
+            operation_name=operation.name.value if operation.name else None,
             is_awaitable=_is_coroutine,
         )
-        result: ExecutionResult = await execution if isawaitable(execution) else execution
-        return _to_graphql_result(result, context.failures)
+        max_fields = estimate_result_fields(prepared.document, operation, variables, context.catalog.longest_own_list)
+        # A mutation returns query results, and their rows are serialised in a worker thread if there are many.
+        if operation.operation is OperationType.QUERY and max_fields > _MAX_FIELDS_IN_EVENT_LOOP:
+            result = await self._execute_in_thread(start, context)
+        else:
+            execution = start()
+            result = await execution if isawaitable(execution) else execution
+        if context.has_too_many_fields:
+            return _build_rejected_result([format_error(build_too_many_fields_error())])
+        return replace(_to_graphql_result(result, context.failures), max_fields=max_fields)
+
+    async def _execute_in_thread(
+        self, start: Callable[[], ExecutionResult | Awaitable[ExecutionResult]], context: GraphQLRequest
+    ) -> ExecutionResult:
+        """Execute a query in a worker thread; once more if its first execution finds that result columns are needed."""
+        context.prefetched = PrefetchedColumns()
+        while True:
+            context.start_again()
+            # A collection would examine all values of the result, during which the event loop would wait.
+            with pause_garbage_collection(LARGE_VALUES):
+                result = await self._runtime.run_in_thread_if_large(LARGE, start)
+            assert isinstance(result, ExecutionResult)  # noqa: S101  with prefetched columns no resolver is asynchronous
+            if context.has_too_many_fields or not await context.prefetched.load_missing(context.columns):
+                return result
 
     async def build_context(self, principal: Principal, *, states: bool) -> GraphQLRequest:
         """Load the catalog for one request, and build the context for its resolvers.

@@ -39,6 +39,15 @@ def test_surfaces_are_found_by_connection(catalog: Catalog) -> None:
     )
 
 
+def test_the_longest_list_of_a_connection_or_surface_is_known(catalog: Catalog) -> None:
+    """The longest list is that of a surface's connections, of its queries, or of a connection's surfaces."""
+    surface = catalog.surfaces["cooling"]
+    long = replace(surface, value=surface.value.model_copy(update={"connections": ("a", "b", "c", "d", "e", "f", "g")}))
+    assert replace(catalog, surfaces={"cooling": long}).longest_own_list == 7
+    assert replace(catalog, surfaces={"cooling": long}, queries={}).longest_own_list == 7
+    assert replace(catalog, surfaces={}, queries={}).longest_own_list == 0
+
+
 def test_a_missing_or_disabled_connection_is_not_enabled(catalog: Catalog) -> None:
     """A connection is enabled only if it exists and is not disabled."""
     rig = catalog.connections["rig"]

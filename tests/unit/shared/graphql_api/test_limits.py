@@ -1,11 +1,19 @@
 """Tests of the limits of a GraphQL request."""
 
 import pytest
-from graphql import OperationDefinitionNode, get_introspection_query, parse
+from graphql import FieldNode, FragmentDefinitionNode, OperationDefinitionNode, get_introspection_query, parse
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shared.graphql_api.limits import MAX_COST, MAX_DEPTH, MAX_ROWS, MAX_TYPES, find_exceeded_limit_error
+from shared.graphql_api.limits import (
+    MAX_COST,
+    MAX_DEPTH,
+    MAX_ROWS,
+    MAX_TYPES,
+    count_fields_of_item,
+    estimate_result_fields,
+    find_exceeded_limit_error,
+)
 
 
 def get_exceeded_limit(text: str, **variables: object) -> str | None:
@@ -128,3 +136,27 @@ def test_introspection_is_not_counted() -> None:
     """Fields below ``__schema`` do not count, because introspection has its own limit."""
     deep = "{ ofType " * 20 + "{ name }" + " }" * 20
     assert get_exceeded_limit("{ __schema { types " + deep + " } }") is None
+
+
+@given(st.integers(min_value=1, max_value=1_000), st.integers(min_value=1, max_value=500))
+def test_the_estimate_multiplies_by_the_longest_list_of_the_catalog(longest: int, size: int) -> None:
+    """The estimated fields of a result assume that each list of a connection or surface is as long as the longest."""
+    document = parse(f"{{ surfaces(first: {size}) {{ nodes {{ connections {{ id name }} }} }} }}")
+    operation = next(each for each in document.definitions if isinstance(each, OperationDefinitionNode))
+    assert estimate_result_fields(document, operation, {}, longest) == 1 + size * (1 + 1 + longest * 2)
+
+
+def test_the_fields_of_an_item_include_fragments_but_no_items_of_its_own_lists() -> None:
+    """An item has the fields of its fragments and objects; a list below it counts as one field."""
+    document = parse(
+        "{ surface(id: 1) { connections { ...names stats { lastMessage } surfaces { id name } } } } "
+        "fragment names on Connection { id name }"
+    )
+    operation = next(each for each in document.definitions if isinstance(each, OperationDefinitionNode))
+    fragments = {each.name.value: each for each in document.definitions if isinstance(each, FragmentDefinitionNode)}
+    surface = operation.selection_set.selections[0]
+    assert isinstance(surface, FieldNode)
+    assert surface.selection_set is not None
+    connections = surface.selection_set.selections[0]
+    assert isinstance(connections, FieldNode)
+    assert count_fields_of_item([connections], operation, fragments) == 5

@@ -6,9 +6,13 @@ from typing import Any
 import pytest
 
 from bench.graphql_list import CALLER, QUERY, CountingStores, build_catalog, build_service, disable_limits
+from shared.catalog.models import WarmQuery
+from shared.catalog.snapshot import Catalog
+from shared.errors import Kind, WorkspaceError
 from shared.graphql_api.service import GraphQLService
 from shared.runtime import Runtime
 from shared.telemetry.connection_status import ConnectionStatuses
+from shared.warm_queries.ports import Column
 
 DEEP = (
     "{ connections(first: 1000) { nodes { status stats { messagesReceived } surfaces { connections { status } "
@@ -27,23 +31,89 @@ async def test_a_list_needs_a_fixed_number_of_store_reads(query: str, reads: int
         assert stores.count == reads
 
 
-async def test_an_introspection_is_executed_in_a_worker_thread() -> None:
-    """An introspection is executed in a worker thread, because it takes longer than the event loop may be blocked."""
-    pools: list[str] = []
+class RecordingPools:
+    """Worker threads whose pools are recorded by name."""
 
-    def open_pool(thread_count: int, name: str) -> Executor:
-        pools.append(name)
+    def __init__(self) -> None:
+        self.opened: list[str] = []
+
+    def open(self, thread_count: int, name: str) -> Executor:
+        """Open a thread pool, and record its name."""
+        self.opened.append(name)
         return ThreadPoolExecutor(thread_count, name)
 
-    stores: Any = CountingStores(build_catalog(1, 1))
+
+class FailingColumns:
+    """Source of result columns: those of ``q-1`` are unknown, other queries have one; calls are recorded."""
+
+    def __init__(self) -> None:
+        self.requested: list[str] = []
+
+    async def resolve_columns_or_error(self, query: WarmQuery) -> tuple[Column, ...] | WorkspaceError:
+        """Return the columns of a query, or the error of ``q-1``."""
+        self.requested.append(query.lookup)
+        if query.lookup == "q-1":
+            return WorkspaceError(Kind.INVALID, "QUERY_INVALID", "The query does not bind.")
+        return (Column("n", "long"),)
+
+
+def build_service_with(
+    catalog: Catalog, pools: RecordingPools, columns: FailingColumns | None = None
+) -> GraphQLService:
+    """Build a GraphQL service for a catalog, with recorded thread pools and result columns."""
+    stores: Any = CountingStores(catalog)
     unused: Any = None
-    runtime = Runtime(open_pool=open_pool)
-    service = GraphQLService(stores.current, stores, ConnectionStatuses(()), unused, unused, runtime=runtime)
+    source: Any = columns
+    return GraphQLService(
+        stores.current, stores, ConnectionStatuses(()), unused, source, runtime=Runtime(open_pool=pools.open)
+    )
+
+
+async def test_a_long_list_is_resolved_in_a_worker_thread() -> None:
+    """A result with thousands of fields is computed in a worker thread, and equals that of short lists."""
+    pools = RecordingPools()
+    service = build_service_with(build_catalog(3_000, 1), pools)
+    short = await service.run(CALLER, '{ surface(id: "s-0") { id } }', {}, None)
+    assert (short.body, pools.opened) == ({"data": {"surface": {"id": "s-0"}}}, [])
+    long = await service.run(CALLER, '{ surface(id: "s-0") { connections { id } } }', {}, None)
+    ids = [each["id"] for each in long.body["data"]["surface"]["connections"]]
+    assert (ids, pools.opened) == ([f"c-{number}" for number in range(3_000)], ["large texts"])
+
+
+async def test_nested_lists_above_the_limit_are_rejected() -> None:
+    """A cheap document whose nested lists have millions of items is rejected with the limit."""
+    text = '{ surface(id: "s-0") { connections { surfaces { connections { id } } } } }'
+    answer = await build_service_with(build_catalog(1_000, 1), RecordingPools()).run(CALLER, text, {}, None)
+    assert not answer.executed
+    [error] = answer.body["errors"]
+    assert error["extensions"] == {"code": "VALIDATION_ERROR"}
+    assert "more than 200000 fields" in error["message"]
+    assert "data" not in answer.body
+
+
+async def test_columns_of_long_lists_are_loaded_once_and_in_the_event_loop() -> None:
+    """A worker thread gets the columns of each query, and an error for the query whose columns are unknown."""
+    columns = FailingColumns()
+    service = build_service_with(build_catalog(3_000, 1), RecordingPools(), columns)
+    text = '{ surface(id: "s-0") { connections { id } queries { lookup schema { columns { name type } } } } }'
+    answer = await service.run(CALLER, text, {}, None)
+    assert answer.body["data"]["surface"]["queries"] == [
+        {"lookup": "q-0", "schema": {"columns": [{"name": "n", "type": "long"}]}},
+        {"lookup": "q-1", "schema": {"columns": []}},
+    ]
+    assert [error["path"] for error in answer.body["errors"]] == [["surface", "queries", 1, "schema"]]
+    assert columns.requested == ["q-0", "q-1"]
+
+
+async def test_an_introspection_is_executed_in_a_worker_thread() -> None:
+    """An introspection is executed in a worker thread, because it takes longer than the event loop may be blocked."""
+    pools = RecordingPools()
+    service = build_service_with(build_catalog(1, 1), pools)
     assert (await service.run(CALLER, "{ __typename }", {}, None)).body == {"data": {"__typename": "Query"}}
-    assert pools == []
+    assert pools.opened == []
     reply = await service.run(CALLER, "{ __schema { queryType { name } } }", {}, None)
     assert reply.body == {"data": {"__schema": {"queryType": {"name": "Query"}}}}
-    assert pools == ["large texts"]
+    assert pools.opened == ["large texts"]
 
 
 @pytest.mark.parametrize(
